@@ -1,0 +1,291 @@
+"""Every number of the agents in one process: rows, estimates and edge states, kept under churn.
+
+A change touches only the slots it concerns and marks what must be derived anew; `prepare` then
+derives it before the next round: index arrays (one integer a row and a link end) and gains.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from dtsvm.problem.settings import Settings
+from dtsvm.qp import pull, squared_norms
+from dtsvm.rounds.penalty import spectral_penalty
+from dtsvm.rounds.step import Accuracy, AgentArrays, HalfArrays, RowArrays
+from dtsvm.rounds.table import Table
+
+__all__ = ["State"]
+
+Slots = NDArray[np.int64]
+
+ACCURACY = {"tracking": Accuracy(0.1, 1e-12, 20), "exact": Accuracy(0.0, 1e-13, 100_000)}
+
+
+class State:
+    """The agents of one process, by slot.
+
+    Parameters
+    ----------
+    n_features : int
+        Length of a row.
+    settings : Settings
+        What is minimised and how.
+    dtype : dtype, default=float64
+        Of the rows; everything else is float64.
+    """
+
+    def __init__(self, n_features: int, settings: Settings, dtype: DTypeLike = np.float64) -> None:
+        p1 = n_features + 1
+        self.n_features = n_features
+        self.settings = settings
+        self.rows = Table(
+            X=((n_features,), dtype), y=((), float), dual=((), float), norms=((), float),
+            until=((), float),
+        )  # fmt: skip
+        self.agents = Table(
+            node=((), np.int64), task=((), np.int64), is_relay=((), bool),
+            gain=((2, 2), float), prox=((2,), float), estimate=((2, p1), float),
+            inflow=((2, p1), float), pull=((p1,), float), shift=((p1,), float),
+            decision=((p1,), float), travel=((), float), norm=((), float), drift=((), float),
+            sweeps=((), np.int64),
+        )  # fmt: skip
+        self.halves = Table(
+            owner=((), np.int64), twin=((), np.int64), is_wide=((), bool), is_across=((), bool),
+            penalty=((2,), float), state=((2, p1), float),
+        )  # fmt: skip
+        self.row_slots: dict[int, Slots] = {}
+        self._is_stale = True
+
+    def change(self) -> None:
+        """Say that something was changed from outside."""
+        self._is_stale = True
+
+    def add_agents(self, node: Any, task: Any, is_relay: bool = False) -> Slots:
+        """Make agents without rows or links; return their slots.
+
+        `node` and `task` are ranks: they order the sums over an agent's links.
+        """
+        slots = self.agents.take(len(node))
+        self.agents["node"][slots] = node
+        self.agents["task"][slots] = task
+        self.agents["is_relay"][slots] = is_relay
+        for slot in slots.tolist():
+            self.row_slots[slot] = np.zeros(0, np.int64)
+        self._is_stale = True
+        return slots
+
+    def remove_agent(self, agent: int) -> None:
+        """Take an agent, its rows and its links away; nothing of it stays behind."""
+        self.rows.release(self.row_slots.pop(agent))
+        owned = self.halves.used
+        self.unlink(owned[self.halves["owner"][owned] == agent])
+        self.agents.release(np.array([agent]))
+        self._is_stale = True
+
+    def link(self, a: Slots, b: Slots, is_wide: Any, is_across: Any) -> None:
+        """Link agents a[i] and b[i]; the edge state starts at ρ x once the penalty is known."""
+        n = len(a)
+        slots = self.halves.take(2 * n)
+        there, back = slots[:n], slots[n:]
+        for half, owner, twin in ((there, a, back), (back, b, there)):
+            self.halves["owner"][half] = owner
+            self.halves["twin"][half] = twin
+            self.halves["is_wide"][half] = is_wide
+            self.halves["is_across"][half] = is_across
+        self._is_stale = True
+
+    def unlink(self, halves: Slots) -> None:
+        """Drop these link ends and their twins."""
+        self.halves.release(np.unique(np.concatenate([halves, self.halves["twin"][halves]])))
+        self._is_stale = True
+
+    def adopt_rows(self, X: NDArray[Any], y: NDArray[np.float64], agent: Slots) -> None:
+        """Take over all rows at once, where they lie; `agent[i]` is the agent of row i."""
+        slots = self.rows.adopt("X", X)
+        self.rows["y"][:] = y
+        squared_norms(X, slots, self.rows["norms"])
+        order = np.argsort(agent, kind="stable")
+        owners, starts = np.unique(agent[order], return_index=True)
+        for owner, mine in zip(owners.tolist(), np.split(order, starts[1:]), strict=True):
+            self.row_slots[owner] = mine.astype(np.int64, copy=False)
+        self._is_stale = True
+
+    def add_rows(self, agent: int, X: NDArray[Any], y: NDArray[np.float64]) -> None:
+        """Give an agent more rows."""
+        slots = self.rows.take(len(y))
+        self.rows["X"][slots] = X
+        self.rows["y"][slots] = y
+        squared_norms(self.rows["X"], slots, self.rows["norms"])
+        self.row_slots[agent] = np.concatenate([self.row_slots[agent], slots])
+        self._is_stale = True
+
+    def drop_rows(self, agent: int, is_dropped: NDArray[np.bool_]) -> None:
+        """Take rows away from an agent, and their pull with them."""
+        slots = self.row_slots[agent]
+        rows = self.rows
+        gone = np.zeros(self.n_features + 1)
+        pull(rows["X"], rows["y"], rows["dual"], slots[is_dropped], gone)
+        self.agents["pull"][agent] -= gone
+        rows.release(slots[is_dropped])
+        self.row_slots[agent] = slots[~is_dropped]
+        self._is_stale = True
+
+    def prepare(self) -> None:
+        """Derive what the last changes made stale."""
+        if not self._is_stale:
+            return
+        self._used = self.agents.used
+        self._index_rows()
+        self._index_halves()
+        self._find_parts()
+        self._set_penalties()
+        self._set_gains()
+        self._is_stale = False
+
+    def _index_rows(self) -> None:
+        parts = [self.row_slots[a] for a in self._used.tolist()]
+        self._row_ids = np.concatenate(parts) if parts else np.zeros(0, np.int64)
+        self._row_start, self._row_count = self._segments(
+            self._used, np.array([len(part) for part in parts], np.int64)
+        )
+        C = self.settings.C
+        np.minimum(self.rows["dual"], C, out=self.rows["dual"])
+
+    def _index_halves(self) -> None:
+        """Sort link ends by owner, then by the other end's node and task: one order of summation."""
+        ids = self.halves.used
+        owner = self.halves["owner"][ids]
+        other = self.halves["owner"][self.halves["twin"][ids]]
+        order = np.lexsort((self.agents["task"][other], self.agents["node"][other], owner))
+        self._half_ids = ids[order]
+        counts = np.bincount(owner, minlength=self.agents.capacity)[self._used]
+        self._half_start, self._half_count = self._segments(self._used, counts)
+        self._firsts = ids[ids < self.halves["twin"][ids]]
+
+    def _segments(self, slots: Slots, counts: Slots) -> tuple[Slots, Slots]:
+        start = np.zeros(self.agents.capacity, np.int64)
+        count = np.zeros_like(start)
+        count[slots] = counts
+        start[slots] = np.cumsum(counts) - counts
+        return start, count
+
+    def _find_parts(self) -> None:
+        """Find who must agree: on the common part all who are linked, on the specific part teams.
+
+        `common_part` and `specific_part` number the connected sets of agents, by slot; `size` is A,
+        how many of an agent's common set count in the objective (relays do not).
+        """
+        n = self.agents.capacity
+        owner = self.halves["owner"][self._half_ids]
+        other = self.halves["owner"][self.halves["twin"][self._half_ids]]
+        wide = self.halves["is_wide"][self._half_ids]
+        self.common_part = _connected(n, owner, other)
+        self.specific_part = _connected(n, owner[wide], other[wide])
+        is_counted = np.zeros(n, bool)
+        is_counted[self._used] = ~self.agents["is_relay"][self._used]
+        sizes = np.bincount(self.common_part, weights=is_counted)
+        self.size = np.maximum(sizes, 1.0)[self.common_part]
+
+    def _set_penalties(self) -> None:
+        """Set ρ = 2η/A on every link end, keeping its multiplier: z ← z + (ρ_new − ρ_old) x."""
+        ids = self._half_ids
+        halves, agents = self.halves, self.agents
+        owner = halves["owner"][ids]
+        settings = self.settings
+        eta = np.empty(len(ids))
+        inside, across = ~halves["is_across"][ids], halves["is_across"][ids]
+        auto = 1.0
+        if "auto" in (settings.task_penalty, settings.node_penalty) and across.any():
+            ends = np.stack([owner, halves["owner"][halves["twin"][ids]]], 1)[across]
+            auto = spectral_penalty(agents.capacity, ends, settings.C)
+        for mask, chosen in ((inside, settings.task_penalty), (across, settings.node_penalty)):
+            eta[mask] = auto if chosen == "auto" else float(chosen)
+        rho = np.repeat((2 * eta / self.size[owner])[:, None], 2, axis=1)
+        grown = rho - halves["penalty"][ids]
+        p = self.n_features
+        x = agents["estimate"][owner]
+        wide = np.stack([np.ones(len(ids), bool), halves["is_wide"][ids]], 1)[:, :, None]
+        halves["state"][ids, :, :p] += grown[:, None, :1] * x[:, :, :p] * wide
+        halves["state"][ids, :, p:] += grown[:, None, 1:] * x[:, :, p:] * wide
+        halves["penalty"][ids] = rho
+
+    def _set_gains(self) -> None:
+        """1/U of every agent: U = ε/A + Σ_b ρ for the weights, Σ_b ρ for the bias."""
+        used, ids = self._used, self._half_ids
+        agents, halves = self.agents, self.halves
+        size = self.size
+        n = len(size)
+        owner = halves["owner"][ids]
+        total = np.zeros((n, 2, 2))
+        np.add.at(total[:, 0], owner, halves["penalty"][ids])
+        is_wide = halves["is_wide"][ids]
+        np.add.at(total[:, 1], owner[is_wide], halves["penalty"][ids][is_wide])
+        reg = np.array([self.settings.common_reg, self.settings.specific_reg])
+        counts = np.where(agents["is_relay"], 0.0, 1.0)
+        total[:, :, 0] += counts[:, None] * reg / size[:, None]
+        is_free = total[:, :, 1] == 0
+        prox = np.where(is_free, self._proximal(total), 0.0)
+        total[:, :, 1] += prox
+        gain = np.zeros_like(total)
+        np.divide(1.0, total, out=gain, where=total > 0)
+        changed = used[np.any(gain[used] != agents["gain"][used], axis=(1, 2))]
+        agents["gain"][used] = gain[used]
+        agents["prox"][used] = prox[used]
+        agents["travel"][changed] = 0.0
+        self.rows["until"][:] = 0.0
+
+    def _proximal(self, total: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Weigh an unlinked bias as if it were one more feature of an average row's length."""
+        length = np.ones(len(total))
+        for agent in self._used.tolist():
+            slots = self.row_slots[agent]
+            if len(slots):
+                length[agent] = max(float(self.rows["norms"][slots].mean()), 1e-12)
+        with np.errstate(divide="ignore"):
+            return np.where(total[:, :, 0] > 0, total[:, :, 0] / length[:, None], 1.0)
+
+    @property
+    def used(self) -> Slots:
+        """Slots of all agents, ascending."""
+        return self._used
+
+    @property
+    def firsts(self) -> Slots:
+        """One end of every link."""
+        return self._firsts
+
+    @property
+    def accuracy(self) -> Accuracy:
+        """How well agents solve their own problem in a round."""
+        return ACCURACY[self.settings.local]
+
+    def row_arrays(self) -> RowArrays:
+        """View the rows as the compiled step takes them."""
+        r = self.rows
+        return RowArrays(r["X"], r["y"], r["dual"], r["norms"], r["until"], self._row_ids)
+
+    def agent_arrays(self) -> AgentArrays:
+        """View the agents as the compiled step takes them."""
+        a = self.agents
+        return AgentArrays(
+            self._row_start, self._row_count, self._half_start, self._half_count,
+            a["gain"], a["prox"], a["estimate"], a["inflow"], a["pull"], a["shift"],
+            a["decision"], a["travel"], a["norm"], a["drift"], a["sweeps"],
+        )  # fmt: skip
+
+    def half_arrays(self) -> HalfArrays:
+        """View the link ends as the compiled step takes them."""
+        h = self.halves
+        return HalfArrays(
+            self._half_ids, h["owner"], h["twin"], h["is_wide"], h["penalty"], h["state"]
+        )
+
+
+def _connected(n: int, a: Slots, b: Slots) -> NDArray[np.int32]:
+    graph = coo_array((np.ones(len(a), bool), (a, b)), shape=(n, n))
+    return connected_components(graph, directed=False)[1]

@@ -1,0 +1,180 @@
+"""The step that makes agents agree, compiled; every runtime runs these two functions and no others.
+
+Everything is divided by A, the number of agents in the group: the regularisers are ε/A, the box is C
+and a link's penalty is ρ = 2η/A. The iterates are the paper's; a join or a departure then changes
+every other agent's numbers by a little instead of rescaling them all.
+
+    x_a      = argmin  f_a(x) − (Σ_b z[a→b])ᵀ x + ½ Σ_b ρ_ab ‖x‖²
+    sends b    q[a→b] = 2 ρ x_a − z[a→b]
+    on q from b:  z[a→b] ← (1 − κ) z[a→b] + κ q[b→a]
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dtsvm.qp import solve
+
+__all__ = ["Accuracy", "AgentArrays", "HalfArrays", "RowArrays", "exchange", "local_step"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class RowArrays(NamedTuple):
+    """The rows of all agents here, by slot."""
+
+    X: NDArray[Any]  # (n, p), float64 or float32
+    y: Floats
+    dual: Floats  # λ
+    norms: Floats  # ‖x‖²
+    until: Floats  # how far the agent may travel before this bound row can matter
+    ids: Ints  # slots, one agent's after the other's
+
+
+class AgentArrays(NamedTuple):
+    """The agents here, by slot. Axes: (agent, common or specific, feature with the bias last)."""
+
+    row_start: Ints
+    row_count: Ints
+    half_start: Ints
+    half_count: Ints
+    gain: Floats  # (·, 2, 2): 1/U for the weights and for the bias
+    prox: Floats  # (·, 2): weight holding an unlinked bias near its last value
+    estimate: Floats  # (·, 2, p+1): x
+    inflow: Floats  # (·, 2, p+1): Σ_b z[a→b], and the proximal pull
+    pull: Floats  # (·, p+1): X̃ᵀYλ
+    shift: Floats  # (·, p+1): m
+    decision: Floats  # (·, p+1): u = w₀ + w_t, the agent's classifier
+    travel: Floats
+    norm: Floats  # ‖x‖
+    drift: Floats  # how far an unlinked bias moved
+    sweeps: Ints
+
+
+class HalfArrays(NamedTuple):
+    """The links' ends: half a→b belongs to a; its twin is b→a."""
+
+    ids: Ints  # slots, one agent's after the other's
+    owner: Ints
+    twin: Ints
+    is_wide: NDArray[np.bool_]  # same task: agree on the specific part too
+    penalty: Floats  # (·, 2): ρ for the weights and for the bias
+    state: Floats  # (·, 2, p+1): z
+
+
+class Accuracy(NamedTuple):
+    """How well an agent solves its own problem in one round."""
+
+    shrink: float
+    floor: float
+    max_sweeps: int
+
+
+@njit(cache=True, nogil=True)
+def local_step(
+    a: int, agents: AgentArrays, rows: RowArrays, halves: HalfArrays, box: float, accuracy: Accuracy
+) -> None:
+    """x_a = argmin f_a(x) − (Σ_b z[a→b])ᵀx + ½ Σ_b ρ_ab‖x‖², from where λ stood last round."""
+    p = rows.X.shape[1]
+    gain, x = agents.gain[a], agents.estimate[a]
+    inflow, shift, u = agents.inflow[a], agents.shift[a], agents.decision[a]
+    _sum_inflow(a, agents, halves)
+
+    d_weights, d_bias = gain[0, 0] + gain[1, 0], gain[0, 1] + gain[1, 1]
+    moved = 0.0
+    for j in range(p + 1):
+        k = 1 if j == p else 0
+        m = inflow[0, j] * gain[0, k] + inflow[1, j] * gain[1, k]
+        d = d_bias if j == p else d_weights
+        moved += (m - shift[j]) ** 2 / d
+        shift[j] = m
+        u[j] = d * agents.pull[a, j] + m
+
+    count = agents.row_count[a]
+    agents.sweeps[a] = 0
+    if count > 0:
+        ids = rows.ids[agents.row_start[a] : agents.row_start[a] + count]
+        sweeps, _, travel = solve(
+            rows.X,
+            rows.y,
+            rows.dual,
+            rows.norms,
+            rows.until,
+            ids,
+            u,
+            d_weights,
+            d_bias,
+            box,
+            agents.travel[a] + np.sqrt(moved),
+            accuracy.shrink,
+            accuracy.floor,
+            accuracy.max_sweeps,
+        )
+        agents.travel[a] = travel
+        agents.sweeps[a] = sweeps
+
+    drift = 0.0
+    norm = 0.0
+    for j in range(p + 1):
+        k = 1 if j == p else 0
+        agents.pull[a, j] = (u[j] - shift[j]) / (d_bias if j == p else d_weights)
+        for c in range(2):
+            new = (agents.pull[a, j] + inflow[c, j]) * gain[c, k]
+            if j == p and agents.prox[a, c] > 0.0:
+                drift = max(drift, abs(new - x[c, j]))
+            x[c, j] = new
+            norm += new * new
+    agents.drift[a] = drift
+    agents.norm[a] = np.sqrt(norm)
+
+
+@njit(cache=True, nogil=True)
+def _sum_inflow(a: int, agents: AgentArrays, halves: HalfArrays) -> None:
+    inflow = agents.inflow[a]
+    p = inflow.shape[1] - 1
+    inflow[:] = 0.0
+    for c in range(2):
+        inflow[c, p] = agents.prox[a, c] * agents.estimate[a, c, p]
+    start = agents.half_start[a]
+    for k in range(start, start + agents.half_count[a]):
+        h = halves.ids[k]
+        for c in range(2 if halves.is_wide[h] else 1):
+            for j in range(p + 1):
+                inflow[c, j] += halves.state[h, c, j]
+
+
+@njit(cache=True, nogil=True)
+def exchange(
+    h: int, agents: AgentArrays, halves: HalfArrays, kappa: float, there: bool, back: bool
+) -> tuple[float, float]:
+    """Both ends of a link send q and take in the other's; return the primal and dual residual.
+
+    `there` and `back` say whether the message from h's owner and the one to it arrived; an end that
+    hears nothing keeps its z. With s = (z[a→b] + z[b→a]) / 2ρ, what the link holds,
+
+        primal = ‖x_a − x_b‖,   dual = ‖x_a + x_b − 2s‖,   both relative to (‖x_a‖ + ‖x_b‖) / 2.
+    """
+    g = halves.twin[h]
+    a, b = halves.owner[h], halves.owner[g]
+    p = agents.pull.shape[1] - 1
+    primal = dual = 0.0
+    for c in range(2 if halves.is_wide[h] else 1):
+        for j in range(p + 1):
+            rho = halves.penalty[h, 1 if j == p else 0]
+            xa, xb = agents.estimate[a, c, j], agents.estimate[b, c, j]
+            za, zb = halves.state[h, c, j], halves.state[g, c, j]
+            primal += (xa - xb) ** 2
+            dual += (xa + xb - (za + zb) / rho) ** 2
+            if back:
+                halves.state[h, c, j] = (1.0 - kappa) * za + kappa * (2.0 * rho * xb - zb)
+            if there:
+                halves.state[g, c, j] = (1.0 - kappa) * zb + kappa * (2.0 * rho * xa - za)
+    size = 0.5 * (agents.norm[a] + agents.norm[b])
+    if size == 0.0:
+        return 0.0, 0.0
+    return np.sqrt(primal) / size, np.sqrt(dual) / size

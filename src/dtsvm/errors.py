@@ -32,6 +32,9 @@ __all__ = [
     "did_you_mean",
 ]
 
+# A table may have hundreds of columns; an error message is one sentence.
+_MOST_SHOWN = 12
+
 
 class DtsvmError(Exception):
     """Any error this package raises on purpose.
@@ -95,5 +98,7 @@ def did_you_mean(value: object, choices: Iterable[object]) -> str:
     # Case is ignored in the comparison: "Label" for "label" is the commonest slip.
     by_lower = {name.lower(): name for name in reversed(names)}
     closest = difflib.get_close_matches(str(value).lower(), by_lower, n=1)
-    tail = f"Choose from {', '.join(names)}."
+    shown = ", ".join(names[:_MOST_SHOWN])
+    more = f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
+    tail = f"Choose from {shown}{more}."
     return f"{tail} Did you mean {by_lower[closest[0]]!r}?" if closest else tail

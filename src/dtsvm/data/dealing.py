@@ -91,9 +91,7 @@ def _refuse_stray(name: str, value: object, owner: str, how: str) -> None:
         raise ParameterError(f"The {name!r} parameter of deal is for how={owner!r}, not {how!r}.")
 
 
-def _checked_counts(
-    counts: Sequence[int] | None, n_nodes: int, n_rows: int
-) -> NDArray[np.int64]:
+def _checked_counts(counts: Sequence[int] | None, n_nodes: int, n_rows: int) -> NDArray[np.int64]:
     sizes = np.asarray([] if counts is None else counts)
     if counts is None or sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 0).any():
         raise ParameterError(

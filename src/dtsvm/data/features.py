@@ -78,7 +78,7 @@ class DigitFeatures:
         self._test = self._by_digit(digits.test_images, digits.test_labels)
 
     def transform(self, images: ArrayLike) -> NDArray[np.float64]:
-        """Turn images into features: scale · (pixels/255 − mean) · componentsᵀ.
+        """Turn images into features: scale · (pixels/255 - mean) · componentsᵀ.
 
         Parameters
         ----------

@@ -1,27 +1,26 @@
-"""Files in: one CSV, Parquet or npz file to named columns, which `rows` then arranges."""
+"""Files in: one CSV, Parquet or npz file to named columns, which `columns` gives their types."""
 
 from __future__ import annotations
 
-import csv
 import importlib
 import re
 import zipfile
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dtsvm.data.delimited import read_csv_text
 from dtsvm.errors import DataError, MissingExtraError, did_you_mean
 
 __all__ = ["Column", "Table", "read_table"]
 
 # Text straight from a CSV file, or values that already have a type.
-Column = Sequence[str] | NDArray[np.generic]
-
-_DELIMITERS = ",;\t"
+Column = tuple[str, ...] | NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,18 +37,18 @@ class Table:
         The columns that may be features.
     n_rows : int
         How many rows there are.
-    lines : sequence of int or None
-        The line of each row in the file, where it has lines.
-    defaults : dict of str to str
-        The columns whose role ("task", "node") the format itself settles.
+    lines : sequence of int
+        The line of each row in the file; empty where a file has no lines.
+    roles : dict of str to str
+        The columns whose role ("task", "node") their name alone settles, as in npz.
     """
 
     path: Path
     columns: dict[str, Column]
     candidates: tuple[str, ...]
     n_rows: int
-    lines: Sequence[int] | None
-    defaults: dict[str, str]
+    lines: Sequence[int] = ()
+    roles: dict[str, str] = field(default_factory=dict)
 
     def place(self, row: int) -> str:
         """Name the place of a row, counted from 0, for an error message."""
@@ -67,19 +66,21 @@ def read_table(path: Path) -> Table:
     Returns
     -------
     Table
-        Its columns, not yet checked to be numbers.
+        Its columns, with at least one row.
     """
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
-        tail = did_you_mean(path.suffix, _READERS) if path.suffix else did_you_mean("", _READERS)
-        raise DataError(f"{path} has the unsupported suffix {path.suffix!r}. {tail}")
+        raise DataError(
+            f"{path} has the unsupported suffix {path.suffix!r}. "
+            f"{did_you_mean(path.suffix, _READERS)}"
+        )
     if not path.exists():
         raise DataError(f"There is no file {path}. Check the path.")
     if not path.is_file():
-        raise DataError(f"{path} is not a file. Give the files inside it.")
-    if path.stat().st_size == 0:
-        raise DataError(f"{path} is empty. Give a file with rows.")
+        raise DataError(f"{path} is not a file. Name the files to read.")
     try:
+        if path.stat().st_size == 0:
+            raise DataError(f"{path} is empty. Give a file with rows.")
         table = reader(path)
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}.") from error
@@ -89,12 +90,103 @@ def read_table(path: Path) -> Table:
 
 
 def _read_csv(path: Path) -> Table:
+    columns, lines = read_csv_text(path)
+    return Table(path, dict(columns), tuple(columns), len(lines), lines)
+
+
+def _read_parquet(path: Path) -> Table:
+    readers = {"pyarrow.parquet": _arrow_columns, "polars": _polars_columns}
+    for name, read in readers.items():
+        try:
+            library = importlib.import_module(name)
+        except ImportError:
+            continue
+        columns = _read_with(read, library, path)
+        # pandas stores an index that is not just 0, 1, 2 … as a column of this name.
+        names = tuple(c for c in columns if not re.fullmatch(r"__index_level_\d+__", c))
+        n_rows = len(next(iter(columns.values()))) if columns else 0
+        return Table(path, columns, names, n_rows)
+    raise MissingExtraError(
+        f"Reading {path} needs pyarrow or polars, and neither is installed. "
+        'Install them with: pip install "dtsvm[frames]"'
+    )
+
+
+_ColumnReader = Callable[[Any, Path], dict[str, Column]]
+
+
+def _read_with(read: _ColumnReader, library: ModuleType, path: Path) -> dict[str, Column]:
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            header, rows, lines = _split_lines(path, file.readline(), file)
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8 text. Save it as UTF-8.") from error
-    except csv.Error as error:
-        raise DataError(f"{path} is not valid CSV: {error}. Save it as CSV again.") from error
-    columns: dict[str, Column] = dict(zip(header, zip(*rows, strict=True), strict=bool(rows)))
-    return Table(path, columns, tuple(header), len(rows), lines, {})
+        return read(library, path)
+    except OSError:
+        raise
+    # Each library has its own tree of exceptions, and neither may be imported here by name.
+    except Exception as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise DataError(f"{path} cannot be read as Parquet: {reason}. Write it again.") from error
+
+
+def _arrow_columns(parquet: Any, path: Path) -> dict[str, Column]:
+    # ParquetFile, not read_table: the latter makes columns of folders called name=value.
+    with parquet.ParquetFile(path) as file:
+        table = file.read()
+    if len(set(table.column_names)) < len(table.column_names):
+        raise ValueError("two columns have the same name")
+    columns: dict[str, Column] = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        is_coded = hasattr(column.type, "value_type") and hasattr(column.type, "index_type")
+        plain = column.cast(column.type.value_type) if is_coded else column
+        columns[name] = np.asarray(plain.to_numpy())
+    return columns
+
+
+def _polars_columns(polars: Any, path: Path) -> dict[str, Column]:
+    frame = polars.read_parquet(path, hive_partitioning=False, glob=False)
+    return {column.name: np.asarray(column.to_numpy()) for column in frame}
+
+
+def _read_npz(path: Path) -> Table:
+    if not zipfile.is_zipfile(path):
+        raise DataError(f"{path} is not an npz file. Write it with numpy.savez.")
+    with np.load(path, allow_pickle=False) as file:
+        arrays = {name: _array(path, file, name) for name in file.files}
+    X = arrays.pop("X", None)
+    if X is None or X.ndim != 2:
+        found = "has no array 'X'" if X is None else f"has an array 'X' of shape {X.shape}"
+        raise DataError(f"{path} {found}. Store the features as X, one row a sample.")
+    names = _feature_names(path, arrays.pop("feature_names", None), X.shape[1])
+    roles = {role: role for role in ("task", "node") if role in arrays}
+    columns: dict[str, Column] = {name: X[:, j] for j, name in enumerate(names)}
+    for name in arrays.keys() & columns.keys():
+        raise DataError(f"{path} has both a feature and an array called {name!r}. Rename one.")
+    return Table(path, {**columns, **arrays}, names, len(X), roles=roles)
+
+
+def _array(path: Path, file: Any, name: str) -> NDArray[Any]:
+    try:
+        return np.asarray(file[name])
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise DataError(
+            f"{path}, array {name!r} cannot be read: {error} "
+            "Save plain arrays of numbers or strings with numpy.savez."
+        ) from error
+
+
+def _feature_names(path: Path, given: NDArray[Any] | None, n_features: int) -> tuple[str, ...]:
+    if given is None:
+        return tuple(f"x{j}" for j in range(n_features))
+    names = tuple(str(name) for name in given.ravel())
+    if len(set(names)) != n_features or len(names) != n_features:
+        raise DataError(
+            f"{path}: X has {n_features} columns, but feature_names has "
+            f"{len(set(names))} different names."
+        )
+    return names
+
+
+_READERS: dict[str, Callable[[Path], Table]] = {
+    ".csv": _read_csv,
+    ".tsv": _read_csv,
+    ".parquet": _read_parquet,
+    ".npz": _read_npz,
+}

@@ -1,0 +1,222 @@
+"""Rows in: files to the arrays that training takes, features, labels, tasks and nodes aligned."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dtsvm.data.columns import find_numbers, require_numbers, require_values
+from dtsvm.data.tables import Table, read_table
+from dtsvm.errors import DataError, ParameterError, did_you_mean
+
+__all__ = ["Rows", "read_rows"]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows read from files.
+
+    Attributes
+    ----------
+    X : ndarray of float64, shape (n_rows, n_features)
+        The features, all finite.
+    y : ndarray of shape (n_rows,) or None
+        The labels as given, whole numbers, floats or strings.
+    task, node : ndarray of shape (n_rows,) or None
+        The task and the node of each row, likewise.
+    feature_names : tuple of str
+        The names of the columns of X.
+    """
+
+    X: NDArray[np.float64]
+    y: NDArray[Any] | None
+    task: NDArray[Any] | None
+    node: NDArray[Any] | None
+    feature_names: tuple[str, ...]
+
+
+def read_rows(
+    paths: str | PathLike[str] | Sequence[str | PathLike[str]],
+    *,
+    label: str | None,
+    task: str | None = None,
+    node: str | None = None,
+    features: Sequence[str] | None = None,
+) -> Rows:
+    r"""Read rows from CSV, Parquet or npz files.
+
+    Parameters
+    ----------
+    paths : path-like or sequence of path-like
+        One file, or several whose rows are put one after another.
+    label : str or None
+        The column of labels; None if there are none, as for prediction.
+    task, node : str, optional
+        The columns that name the task and the node of each row. Where several files are given and
+        no `node`, each file is a node and its name without suffix names it.
+    features : sequence of str, optional
+        The feature columns, in order. By default every other column that holds numbers; a column
+        with no number in it is left out.
+
+    Returns
+    -------
+    Rows
+        Aligned arrays.
+
+    Notes
+    -----
+    A CSV file has its column names on the first line and commas, semicolons or tabs between
+    values. Parquet needs pyarrow or polars. An npz file holds the features as a matrix ``X``, their
+    names, if they have any, as ``feature_names`` (else x0, x1, …), and one array for each other
+    column; arrays called ``task`` and ``node`` are taken for what they say.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name, "rows.csv")
+    >>> _ = path.write_text("height,width,kind\n1.5,2,cup\n0.5,3,plate\n")
+    >>> rows = read_rows(path, label="kind")
+    >>> rows.X
+    array([[1.5, 2. ],
+           [0.5, 3. ]])
+    >>> rows.y, rows.feature_names
+    (array(['cup', 'plate'], dtype='<U5'), ('height', 'width'))
+    >>> folder.cleanup()
+    """
+    several = [paths] if isinstance(paths, str | PathLike) else paths
+    files = [Path(path) for path in several]
+    if not files:
+        raise DataError("No files were given. Name at least one.")
+    parts = [_arrange(read_table(file), label, task, node, features) for file in files]
+    return _join(files, parts)
+
+
+def _arrange(
+    table: Table,
+    label: str | None,
+    task: str | None,
+    node: str | None,
+    features: Sequence[str] | None,
+) -> Rows:
+    """Give the columns of one file their roles."""
+    roles = {
+        "label": label,
+        "task": task or table.roles.get("task"),
+        "node": node or table.roles.get("node"),
+    }
+    values = {role: _values(table, name, role) for role, name in roles.items()}
+    taken = {name: role for role, name in roles.items() if name is not None}
+    if features is None:
+        chosen = _numeric_columns(table, taken)
+    else:
+        chosen = _listed_columns(table, features, taken)
+    return Rows(
+        np.column_stack(list(chosen.values())),
+        values["label"],
+        values["task"],
+        values["node"],
+        tuple(chosen),
+    )
+
+
+def _values(table: Table, name: str | None, role: str) -> NDArray[Any] | None:
+    if name is None:
+        return None
+    _require_column(table, name, f"the {role}", table.columns)
+    return require_values(table, name, role)
+
+
+def _require_column(table: Table, name: str, use: str, columns: Iterable[str]) -> None:
+    if name not in columns:
+        raise DataError(
+            f"{table.path} has no column {name!r} for {use}. {did_you_mean(name, columns)}"
+        )
+
+
+def _numeric_columns(table: Table, taken: dict[str, str]) -> dict[str, NDArray[np.float64]]:
+    chosen = {}
+    for name in table.candidates:
+        numbers = None if name in taken else find_numbers(table, name)
+        if numbers is not None:
+            chosen[name] = numbers
+    if not chosen:
+        raise DataError(f"{table.path} has no column of numbers to use as a feature. Add one.")
+    return chosen
+
+
+def _listed_columns(
+    table: Table, features: Sequence[str], taken: dict[str, str]
+) -> dict[str, NDArray[np.float64]]:
+    if isinstance(features, str) or not len(features):
+        raise ParameterError(f"features must be a list of column names. Got {features!r} instead.")
+    name, count = Counter(features).most_common(1)[0]
+    if count > 1:
+        raise ParameterError(f"features lists {name!r} {count} times. List it once.")
+    for name in features:
+        if name in taken:
+            raise ParameterError(
+                f"Column {name!r} is the {taken[name]}, so it cannot be a feature."
+            )
+        _require_column(table, name, "a feature", table.candidates)
+    return {name: require_numbers(table, name) for name in features}
+
+
+def _join(files: list[Path], parts: list[Rows]) -> Rows:
+    """Put the rows of all files one after another, columns in the order of the first."""
+    names = parts[0].feature_names
+    for file, part in zip(files, parts, strict=True):
+        if set(part.feature_names) != set(names):
+            raise DataError(_difference(files[0], names, file, part.feature_names))
+    X = [part.X[:, [part.feature_names.index(name) for name in names]] for part in parts]
+    node = _join_values(files, [part.node for part in parts], "node")
+    if node is None and len(files) > 1:
+        node = _nodes_by_file(files, parts)
+    return Rows(
+        np.ascontiguousarray(np.concatenate(X)),
+        _join_values(files, [part.y for part in parts], "label"),
+        _join_values(files, [part.task for part in parts], "task"),
+        node,
+        names,
+    )
+
+
+def _difference(one: Path, ones: Sequence[str], other: Path, others: Sequence[str]) -> str:
+    sides = []
+    for path, here, there in ((one, ones, others), (other, others, ones)):
+        extra = [name for name in here if name not in there]
+        if extra:
+            sides.append(f"only {path} has {', '.join(extra)}")
+    return (
+        f"{one} and {other} have different feature columns: {'; '.join(sides)}. "
+        "List the columns they share as features."
+    )
+
+
+def _join_values(
+    files: list[Path], values: list[NDArray[Any] | None], role: str
+) -> NDArray[Any] | None:
+    given = [value for value in values if value is not None]
+    if not given:
+        return None
+    if len(given) < len(values):
+        silent = files[next(i for i, value in enumerate(values) if value is None)]
+        raise DataError(f"{silent} has no {role} for its rows, but other files have. Add it.")
+    return np.concatenate(given)
+
+
+def _nodes_by_file(files: list[Path], parts: list[Rows]) -> NDArray[Any]:
+    stem, count = Counter(file.stem for file in files).most_common(1)[0]
+    if count > 1:
+        raise DataError(
+            f"{count} files are called {stem!r}, so their names cannot tell their nodes apart. "
+            "Rename them, or name a node column."
+        )
+    return np.repeat([file.stem for file in files], [len(part.X) for part in parts])

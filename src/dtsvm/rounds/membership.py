@@ -104,7 +104,13 @@ class Membership:
                 links += self._across(slot, task, beside)
             self.at[node][task] = slot
         self._link(links)
+        self.state.welcome(np.array(slots, np.int64))
         return slots
+
+    def promote(self, relay: int) -> None:
+        """Let a relay take part: from now on it counts."""
+        self.state.agents["is_relay"][relay] = False
+        self.state.set(self.state.settings)
 
     def leave(self, node: Node, task: Task) -> None:
         """Take one agent away."""

@@ -61,9 +61,26 @@ class State:
         self.row_slots: dict[int, Slots] = {}
         self._is_stale = True
 
-    def change(self) -> None:
-        """Say that something was changed from outside."""
+    def set(self, settings: Settings) -> None:
+        """Go on with other settings; λ keeps its share of the box, so bound rows stay bound."""
+        ratio = settings.C / self.settings.C
+        if ratio != 1.0:
+            self.rows["dual"][:] = np.minimum(self.rows["dual"] * ratio, settings.C)
+            self.rows["until"][:] = 0.0
+            self.agents["pull"][:] *= ratio
+        self.settings = settings
         self._is_stale = True
+
+    def welcome(self, agents: Slots) -> None:
+        """Start newcomers where the agents they are linked to stand, instead of at zero."""
+        halves, estimate = self.halves, self.agents["estimate"]
+        used = halves.used
+        owner, other = halves["owner"][used], halves["owner"][halves["twin"][used]]
+        from_old = np.isin(owner, agents) & ~np.isin(other, agents)
+        for part, is_taught in enumerate((from_old, from_old & halves["is_wide"][used])):
+            for agent in np.unique(owner[is_taught]).tolist():
+                teachers = other[is_taught & (owner == agent)]
+                estimate[agent, part] = estimate[teachers, part].mean(axis=0)
 
     def add_agents(self, node: Any, task: Any, is_relay: bool = False) -> Slots:
         """Make agents without rows or links; return their slots.
@@ -153,8 +170,6 @@ class State:
         self._row_start, self._row_count = self._segments(
             self._used, np.array([len(part) for part in parts], np.int64)
         )
-        C = self.settings.C
-        np.minimum(self.rows["dual"], C, out=self.rows["dual"])
 
     def _index_halves(self) -> None:
         """Sort link ends by owner, then by the other end's node and task: one order of summation."""
@@ -237,7 +252,8 @@ class State:
         agents["gain"][used] = gain[used]
         agents["prox"][used] = prox[used]
         agents["travel"][changed] = 0.0
-        self.rows["until"][:] = 0.0
+        for agent in changed.tolist():
+            self.rows["until"][self.row_slots[agent]] = 0.0
 
     def _proximal(self, total: NDArray[np.float64]) -> NDArray[np.float64]:
         """Weigh an unlinked bias as if it were one more feature of an average row's length."""

@@ -1,0 +1,7 @@
+"""The face: scikit-learn estimators and the live session."""
+
+from dtsvm.svm.classifier import LinearClassifier
+from dtsvm.svm.estimators import CSVM, CTSVM, DSVM, DTSVM
+from dtsvm.svm.session import Event, Risk, Session
+
+__all__ = ["CSVM", "CTSVM", "DSVM", "DTSVM", "Event", "LinearClassifier", "Risk", "Session"]

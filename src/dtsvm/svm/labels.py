@@ -1,0 +1,80 @@
+"""From the caller's labels to ±1 and back; every task has its own two."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dtsvm.errors import DataError
+
+__all__ = ["encode_levels", "signs", "two_classes"]
+
+MISSING = "{name} of row {row} is missing; every row needs one."
+
+
+def encode_levels(values: ArrayLike, n_rows: int, name: str) -> tuple[list[Any], NDArray[np.int64]]:
+    """Return the distinct values, sorted if they can be, and each row's index among them."""
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise DataError(f"{name} must be one value a row, got an array of shape {array.shape}.")
+    if len(array) != n_rows:
+        raise DataError(f"X has {n_rows} rows, but {name} has {len(array)}.")
+    missing = np.flatnonzero(array != array) if array.dtype != object else _none_at(array)
+    if len(missing):
+        raise DataError(MISSING.format(name=name, row=missing[0]))
+    try:
+        levels, index = np.unique(array, return_inverse=True)
+        return levels.tolist(), index.astype(np.int64)
+    except TypeError:  # labels that do not compare: order of appearance
+        seen: dict[Any, int] = {}
+        index = np.array([seen.setdefault(value, len(seen)) for value in array], np.int64)
+        return list(seen), index
+
+
+def _none_at(array: NDArray[Any]) -> NDArray[np.int64]:
+    return np.flatnonzero([value is None or value != value for value in array])
+
+
+def two_classes(
+    labels: NDArray[Any], owner: str, positive: Any = None
+) -> tuple[Any, Any]:
+    """Return the negative and the positive label of one task's rows.
+
+    The positive one is the larger, as in scikit-learn, unless named.
+    """
+    distinct = np.unique(labels)
+    if len(distinct) == 1:
+        raise DataError(
+            f"{owner} has rows of one class only, {_plain(distinct[0])!r}; "
+            "a classifier needs rows of two classes somewhere in the network."
+        )
+    if len(distinct) > 2:
+        some = ", ".join(repr(_plain(value)) for value in distinct[:5])
+        raise DataError(
+            "Only binary classification is supported. The type of the target is multiclass: "
+            f"{owner} has {len(distinct)} labels ({some}{', …' if len(distinct) > 5 else ''}); "
+            "make each question a task of two labels."
+        )
+    low, high = _plain(distinct[0]), _plain(distinct[1])
+    if positive is None or positive == high:
+        return low, high
+    if positive == low:
+        return high, low
+    raise DataError(f"{owner} has labels {low!r} and {high!r}, but its positive one is {positive!r}.")
+
+
+def positive_label(positive: Any, task: Hashable) -> Any:
+    """Look up a task's positive label: one for all tasks, or one a task."""
+    return positive.get(task) if isinstance(positive, Mapping) else positive
+
+
+def signs(labels: NDArray[Any], classes: Sequence[Any]) -> NDArray[np.float64]:
+    """Return +1 where the label is the positive one, −1 elsewhere."""
+    return np.where(np.asarray(labels) == classes[1], 1.0, -1.0)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

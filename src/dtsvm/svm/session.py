@@ -1,0 +1,642 @@
+"""Training kept running: tasks, nodes, links and rows come and go, the answer stays exact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from os import PathLike
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_array
+
+from dtsvm.errors import DataError, NetworkError, ParameterError, did_you_mean
+from dtsvm.problem import Network, Settings
+from dtsvm.problem.reach import check_reach, place_relays, separations
+from dtsvm.problem.settings import choice, count, positive
+from dtsvm.rounds import Info, Membership, average
+from dtsvm.runtime import Memory
+from dtsvm.svm.classifier import LinearClassifier
+from dtsvm.svm.labels import signs
+
+__all__ = ["Event", "Risk", "Session"]
+
+Node = Hashable
+Task = Hashable
+MAX_ROUNDS = 100_000
+
+
+class Event(NamedTuple):
+    """Something that happened to a session, and after which round."""
+
+    round: int
+    kind: str
+    detail: str
+
+
+class Risk(NamedTuple):
+    """Share of rows a task's classifiers get wrong.
+
+    nodes : by node. mean : over the nodes, the paper's global risk. network : of the averaged answer.
+    """
+
+    nodes: dict[Node, float]
+    mean: float
+    network: float
+
+
+class Session:
+    """Training kept running while its world changes.
+
+    Parameters
+    ----------
+    network : Network, optional
+        The nodes and links to start with; more may come.
+    C, common_reg, specific_reg, task_penalty, node_penalty, relaxation, local, tol
+        As in `DTSVM`.
+    personal : bool, default=False
+        Whether different tasks of a group are linked across the network.
+    relays : {None, "auto"}
+        Whether nodes between the holders of a task pass its messages on.
+    loss : float, default=0
+        Share of messages across links that get lost.
+    seed : int, default=0
+        Seed of the losses.
+    n_jobs : int, optional
+        Threads; the result does not depend on it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dtsvm import Network, Session
+    >>> rng = np.random.default_rng(0)
+    >>> live = Session(Network.ring(4), C=0.1)
+    >>> for node in range(4):
+    ...     X = rng.normal(size=(20, 3))
+    ...     live.enter(node, "sick", X, np.sign(X[:, 0] + 0.1))
+    >>> live.run().status
+    <Status.CONVERGED: 'converged'>
+    >>> live.leave(node=2)
+    >>> live.run().gap < 1e-4
+    True
+    """
+
+    _owner = "Session"
+
+    def __init__(
+        self,
+        network: Network | None = None,
+        *,
+        C: float = 1.0,
+        common_reg: float = 1.0,
+        specific_reg: float = 1.0,
+        task_penalty: float | str = "auto",
+        node_penalty: float | str = "auto",
+        relaxation: float = 0.9,
+        local: str = "tracking",
+        tol: float = 1e-4,
+        personal: bool = False,
+        relays: str | None = None,
+        loss: float = 0.0,
+        seed: int = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self._settings = Settings.checked(
+            self._owner, C=C, common_reg=common_reg, specific_reg=specific_reg,
+            task_penalty=task_penalty, node_penalty=node_penalty, relaxation=relaxation,
+            local=local, tol=tol,
+        )  # fmt: skip
+        if relays is not None:
+            choice(self._owner, "relays", relays, ("auto",))
+        if not 0 <= loss < 1:
+            raise ParameterError(
+                f"The 'loss' parameter of Session must be a float from 0 to below 1. "
+                f"Got {loss!r} instead."
+            )
+        self._options: dict[str, Any] = {"personal": personal, "relays": relays}
+        self._carrier: dict[str, Any] = {"loss": loss, "seed": seed, "n_threads": n_jobs}
+        self._start = network
+        self._members: Membership | None = None
+        self._memory: Memory | None = None
+        self._classes: dict[Task, tuple[Any, Any]] = {}
+        self._finished: dict[Task, dict[Node | None, LinearClassifier]] = {}
+        self._may_split = False
+        self._is_checked = False
+        self.events: list[Event] = []
+        """What happened at which round."""
+        self.info: Info | None = None
+        """How the last `run` ended."""
+
+    # What is here
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return self._settings
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The nodes present."""
+        if self._members is None:
+            return self._start.nodes if self._start else ()
+        return tuple(self._members.neighbours)
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """The tasks in training."""
+        return tuple(self._members.group) if self._members else ()
+
+    @property
+    def finished(self) -> tuple[Task, ...]:
+        """The tasks that have left; their last classifiers stay available."""
+        return tuple(self._finished)
+
+    @property
+    def groups(self) -> list[list[Task]]:
+        """The tasks that train together."""
+        together: dict[int, list[Task]] = {}
+        for task, group in (self._members.group if self._members else {}).items():
+            together.setdefault(group, []).append(task)
+        return list(together.values())
+
+    @property
+    def network(self) -> Network:
+        """The nodes and links present."""
+        if self._members is None:
+            return self._start or Network([None], [])
+        return Network(list(self._members.neighbours), self._members.links())
+
+    @property
+    def round(self) -> int:
+        """Rounds done so far."""
+        return self._memory.n_rounds if self._memory else 0
+
+    @property
+    def history(self) -> NDArray[np.void]:
+        """A row a round: residuals, objective and gap where known, messages and bytes sent."""
+        return self._need_rows()[1].history.array()
+
+    # Coming and going
+
+    def enter(
+        self,
+        node: Node,
+        task: Task,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        *,
+        links: Iterable[Node] = (),
+        labels: Sequence[Any] | None = None,
+        n_features: int | None = None,
+    ) -> None:
+        """Let a task begin at a node; the node and the task may be new.
+
+        Parameters
+        ----------
+        node, task : hashable
+            Where, and what.
+        X, y : array-like, optional
+            The node's rows of the task; an agent may have none.
+        links : iterable of nodes, optional
+            A new node's neighbours.
+        labels : (negative, positive), optional
+            The task's two labels; needed when its first rows are of one class and not ±1.
+        n_features : int, optional
+            Length of a row, when the session's first agent has no rows.
+        """
+        wanted = list(links)
+        self._check_entry(node, task, wanted)
+        rows = self._rows(X, n_features)
+        classes = self._classes_for(task, y, labels)
+        self._checked_labels(rows, y, task, classes)
+        members = self._open(rows.shape[1], rows.dtype)
+        if node not in members.neighbours:
+            members.add_node(node)
+            for other in wanted:
+                members.link(node, other)
+        if task not in members.group:
+            members.add_task(task)
+            self._classes[task] = classes
+            self._finished.pop(task, None)
+        agent = members.agent(node, task)
+        if agent is None:
+            (agent,) = members.enter([(node, task)])
+        else:
+            members.promote(agent)
+        if len(rows):
+            members.state.add_rows(agent, rows, signs(np.asarray(y), classes))
+        self._changed("enter", f"task {task!r} at node {node!r} with {len(rows)} rows")
+
+    def add_data(self, node: Node, task: Task, X: ArrayLike, y: ArrayLike) -> None:
+        """Give an agent more rows."""
+        agent = self._agent(node, task)
+        members, _ = self._need_rows()
+        rows = self._rows(X)
+        classes = self._classes[task]
+        self._checked_labels(rows, y, task, classes)
+        members.state.add_rows(agent, rows, signs(np.asarray(y), classes))
+        self._changed("add_data", f"{len(rows)} rows of task {task!r} at node {node!r}")
+
+    def drop_data(
+        self, node: Node, task: Task, *, oldest: int | None = None, mask: ArrayLike | None = None
+    ) -> None:
+        """Take rows away from an agent: the `oldest` so many, or those where `mask` is true."""
+        agent = self._agent(node, task)
+        state = self._need_rows()[0].state
+        n = len(state.row_slots[agent])
+        if (oldest is None) == (mask is None):
+            raise ParameterError("drop_data needs either oldest=… or mask=…, and not both.")
+        if mask is None:
+            k = count("drop_data", "oldest", oldest)
+            if k > n:
+                raise DataError(f"Node {node!r} has {n} rows of task {task!r}; cannot drop {k}.")
+            is_dropped = np.arange(n) < k
+        else:
+            is_dropped = np.asarray(mask, bool)
+            if is_dropped.shape != (n,):
+                raise DataError(
+                    f"Node {node!r} has {n} rows of task {task!r}, but mask has "
+                    f"{is_dropped.size}."
+                )
+        state.drop_rows(agent, is_dropped)
+        self._changed(
+            "drop_data", f"{int(is_dropped.sum())} rows of task {task!r} at node {node!r}"
+        )
+
+    def leave(
+        self, *, node: Node | None = None, task: Task | None = None, allow_split: bool = False
+    ) -> None:
+        """Let a task, a node, or one task at one node go; what stays behind forgets it at once.
+
+        A task none of whose agents is left is finished: `classifier` still answers for it.
+        """
+        members, _ = self._need_rows()
+        if node is None and task is None:
+            raise ParameterError("leave needs node=…, task=… or both.")
+        if node is not None:
+            self._known_node(node)
+        if task is not None:
+            self._known_task(task)
+        if node is None:
+            gone = [(v, task) for v in members.agents_of(task)]
+        elif task is None:
+            gone = [(node, t) for t in members.at[node]]
+        else:
+            self._agent(node, task)
+            gone = [(node, task)]
+        drops_node = task is None
+        self._check_split(gone, [node] if drops_node else [], [], allow_split)
+        for t in dict.fromkeys(t for _, t in gone):
+            stays = set(members.agents_of(t)) - {v for v, s in gone if s == t}
+            if not [v for v in stays if not members.is_relay(members.at[v][t])]:
+                self._finish(t)
+                members.remove_task(t)
+        if drops_node:
+            members.remove_node(node)
+        elif task in members.group:
+            for v, t in gone:
+                members.leave(v, t)
+        what = [f"{k} {v!r}" for k, v in (("task", task), ("node", node)) if v is not None]
+        self._changed("leave", " at ".join(what))
+
+    def couple(self, *tasks: Task) -> None:
+        """Let tasks, and all that already train with them, train together."""
+        for task in tasks:
+            self._known_task(task)
+        self._need_rows()[0].couple(tasks)
+        self._changed("couple", ", ".join(repr(task) for task in tasks))
+
+    def decouple(self, task: Task) -> None:
+        """Let a task go on alone."""
+        self._known_task(task)
+        self._need_rows()[0].decouple(task)
+        self._changed("decouple", repr(task))
+
+    def link(self, u: Node, v: Node) -> None:
+        """Link two nodes."""
+        members = self._link_ends(u, v)
+        if v in members.neighbours[u]:
+            raise NetworkError(f"Nodes {u!r} and {v!r} are linked already.")
+        members.link(u, v)
+        self._changed("link", f"{u!r} and {v!r}")
+
+    def unlink(self, u: Node, v: Node, *, allow_split: bool = False) -> None:
+        """Cut the link between two nodes."""
+        members = self._link_ends(u, v)
+        if v not in members.neighbours[u]:
+            raise NetworkError(f"Nodes {u!r} and {v!r} are not linked.")
+        self._check_split([], [], [(u, v)], allow_split)
+        members.unlink(u, v)
+        self._changed("unlink", f"{u!r} and {v!r}")
+
+    def set(self, **settings: Any) -> None:
+        """Change settings, such as `C` or `common_reg`, and go on."""
+        known = [name for name in vars(self._settings)]
+        for name in settings:
+            if name not in known:
+                raise ParameterError(f"Unknown setting {name!r}. {did_you_mean(name, known)}")
+        merged = {**vars(self._settings), **settings}
+        self._settings = Settings.checked(self._owner, **merged)
+        if self._members:
+            self._members.state.set(self._settings)
+        self._changed("set", ", ".join(f"{k}={v!r}" for k, v in settings.items()))
+
+    # Rounds
+
+    def run(
+        self,
+        rounds: int | None = None,
+        *,
+        tol: float | None = None,
+        seconds: float | None = None,
+        on_round: Callable[[Info], None] | None = None,
+    ) -> Info:
+        """Train: exactly `rounds` rounds, or to `tol`, or for so many seconds at most.
+
+        Without arguments it trains to the session's own `tol`. With both `rounds` and `tol` it
+        stops at whichever comes first. Ctrl-C stops after a whole round.
+        """
+        _, memory = self._need_rows()
+        if rounds is not None:
+            rounds = count("run", "rounds", rounds)
+        if tol is not None:
+            tol = positive("run", "tol", tol)
+        self._place_relays_or_refuse()
+        self.info = memory.train(
+            max_rounds=rounds or MAX_ROUNDS,
+            tol=tol or self._settings.tol,
+            max_seconds=seconds,
+            on_round=on_round,
+            stop_early=rounds is None or tol is not None,
+        )
+        return self.info
+
+    def step(self) -> Info:
+        """Train one round."""
+        return self.run(rounds=1)
+
+    # Answers
+
+    def classifier(self, task: Task, node: Node | None = None) -> LinearClassifier:
+        """Return a task's classifier: the network's average, or one node's own."""
+        if task in self._finished:
+            kept = self._finished[task]
+            if node not in kept:
+                raise DataError(f"Task {task!r} was finished without node {node!r}.")
+            return kept[node]
+        self._known_task(task)
+        agents = None if node is None else [self._agent(node, task)]
+        coef = self._decision(task, agents)[0]
+        return LinearClassifier(coef[:-1], float(coef[-1]), list(self._classes[task]))
+
+    def risk(self, task: Task, X: ArrayLike, y: ArrayLike) -> Risk:
+        """Return the share of rows that a task's classifiers get wrong, by node and overall."""
+        rows = self._rows(X)
+        labels = np.asarray(y)
+        if len(labels) != len(rows):
+            raise DataError(f"X has {len(rows)} rows, but y has {len(labels)}.")
+        if task in self._finished:
+            kept = self._finished[task]
+            nodes = [v for v in kept if v is not None]
+            by = np.array([np.append(kept[v].coef_[0], kept[v].intercept) for v in nodes])
+            whole = np.append(kept[None].coef_[0], kept[None].intercept)[None]
+            classes: Sequence[Any] = kept[None].classes_.tolist()
+        else:
+            self._known_task(task)
+            holders = self._holders(task)
+            nodes, classes = list(holders), self._classes[task]
+            by = self._decision(task, list(holders.values()))
+            whole = self._decision(task, None)
+        is_positive = signs(labels, classes) > 0
+        W = np.concatenate([by, whole])
+        wrong = ((rows @ W[:, :-1].T + W[:, -1] > 0) != is_positive[:, None]).mean(axis=0)
+        per_node = dict(zip(nodes, wrong[:-1].tolist(), strict=True))
+        return Risk(per_node, float(wrong[:-1].mean()), float(wrong[-1]))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the whole state: a killed process leaves the old file or the new one."""
+        from dtsvm.svm.checkpoint import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Session:
+        """Read what `save` wrote and go on from there, bit for bit."""
+        from dtsvm.svm.checkpoint import load
+
+        return load(cls, path)
+
+    # Inside
+
+    def _open(self, n_features: int, dtype: Any = np.float64) -> Membership:
+        """Make the membership when the length of a row is known."""
+        if self._members is None:
+            self._members = Membership(
+                n_features, self._settings, personal=self._options["personal"], dtype=dtype
+            )
+            for node in self._start.nodes if self._start else ():
+                self._members.add_node(node)
+            for u, v in self._start or ():
+                self._members.link(u, v)
+            self._memory = Memory(self._members.state, **self._carrier)
+        return self._members
+
+    def _enter_all(
+        self,
+        X: NDArray[Any],
+        y: NDArray[np.float64],
+        where: tuple[list[Node], NDArray[np.int64]],
+        what: tuple[list[Task], NDArray[np.int64]],
+        groups: Sequence[Sequence[Task]],
+        classes: dict[Task, tuple[Any, Any]],
+    ) -> None:
+        """Let all rows of a fit enter at once, without copying them; labels are ±1 already."""
+        members = self._open(X.shape[1], X.dtype)
+        for g, group in enumerate(groups):
+            for task in group:
+                members.add_task(task, g)
+        self._classes = classes
+        (nodes, node), (tasks, task_of) = where, what
+        pairs, agent = np.unique(node * len(tasks) + task_of, return_inverse=True)
+        slots = members.enter([(nodes[k // len(tasks)], tasks[k % len(tasks)]) for k in pairs])
+        members.state.adopt_rows(X, y, np.array(slots, np.int64)[agent])
+
+    def _need_rows(self) -> tuple[Membership, Memory]:
+        if self._members is None or self._memory is None:
+            raise DataError("The session is empty: let a task enter a node first.")
+        return self._members, self._memory
+
+    def _changed(self, kind: str, detail: str) -> None:
+        self._is_checked = False
+        self.events.append(Event(self.round, kind, detail))
+
+    def _place_relays_or_refuse(self) -> None:
+        if self._is_checked:
+            return
+        members, _ = self._need_rows()
+        world = (*self._world(), self._options["personal"])
+        if self._options["relays"] == "auto":
+            members.enter(place_relays(*world), is_relay=True)
+        elif not self._may_split:
+            check_reach(*world)
+        self._is_checked = True
+
+    def _world(
+        self,
+        gone: Sequence[tuple[Node, Task]] = (),
+        nodes: Sequence[Node] = (),
+        cut: Sequence[tuple[Node, Node]] = (),
+    ) -> tuple[dict[Node, list[Node]], dict[Task, list[Node]], list[list[Task]]]:
+        """Describe who hears whom, less what is about to go."""
+        members, _ = self._need_rows()
+        broken = {frozenset(link) for link in cut}
+        neighbours = {
+            u: [v for v in around if v not in nodes and frozenset((u, v)) not in broken]
+            for u, around in members.neighbours.items()
+            if u not in nodes
+        }
+        holders = {
+            task: [v for v in members.agents_of(task) if (v, task) not in gone and v not in nodes]
+            for task in members.group
+        }
+        return neighbours, holders, self.groups
+
+    def _check_split(
+        self,
+        gone: list[tuple[Node, Task]],
+        nodes: list[Node],
+        cut: list[tuple[Node, Node]],
+        allow_split: bool,
+    ) -> None:
+        """Refuse a departure after which some who must agree can no longer hear each other."""
+        if allow_split:
+            self._may_split = True
+            return
+        if self._options["relays"] == "auto" and not nodes and not cut:
+            return
+        personal = self._options["personal"]
+        before = separations(*self._world(), personal)
+        for what, (n, sentence) in separations(*self._world(gone, nodes, cut), personal).items():
+            if n > before.get(what, (1, ""))[0]:
+                raise NetworkError(
+                    f"{sentence} Nothing was changed; say allow_split=True to go on in parts."
+                )
+
+    def _finish(self, task: Task) -> None:
+        kept: dict[Node | None, LinearClassifier] = {None: self.classifier(task)}
+        kept.update({node: self.classifier(task, node) for node in self._holders(task)})
+        for classifier in kept.values():
+            classifier.is_finished = True
+        self._finished[task] = kept
+
+    def _holders(self, task: Task) -> dict[Node, int]:
+        members, _ = self._need_rows()
+        agents = members.agents_of(task)
+        return {node: agent for node, agent in agents.items() if not members.is_relay(agent)}
+
+    def _solution(
+        self, tasks: list[Task], nodes: list[Node]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Return common and specific parts (task, feature), and decisions (node, task, feature)."""
+        members, _ = self._need_rows()
+        state = members.state
+        common, specific = average(state)
+        first = [next(iter(self._holders(task).values())) for task in tasks]
+        by_node = np.full((len(nodes), len(tasks), state.n_features + 1), np.nan)
+        place = {node: i for i, node in enumerate(nodes)}
+        for t, task in enumerate(tasks):
+            holders = self._holders(task)
+            by_node[[place[node] for node in holders], t] = self._decision(
+                task, list(holders.values())
+            )
+        return common[first], specific[first], by_node
+
+    def _decision(self, task: Task, agents: list[int] | None) -> NDArray[np.float64]:
+        """Return u = w₀ + w_t with the bias last: of some agents, or the network's one."""
+        members, _ = self._need_rows()
+        if agents is None:
+            members.state.prepare()
+            common, specific = average(members.state)
+            holders = list(self._holders(task).values())
+            return np.asarray((common[holders] + specific[holders]).mean(axis=0)[None])
+        return np.asarray(members.state.agents["estimate"][agents].sum(axis=1))
+
+    # Checks
+
+    def _rows(self, X: ArrayLike | None, n_features: int | None = None) -> NDArray[Any]:
+        known = self._members.state.n_features if self._members else n_features
+        if X is None:
+            if known is None:
+                raise DataError("The first agent has no rows: say how long a row is, n_features=…")
+            return np.zeros((0, known))
+        rows = check_array(X, dtype=[np.float64, np.float32], ensure_min_samples=0, input_name="X")
+        if known is not None and rows.shape[1] != known:
+            raise DataError(f"X has {rows.shape[1]} features, but the session's rows have {known}.")
+        return np.asarray(rows)
+
+    def _classes_for(
+        self, task: Task, y: ArrayLike | None, labels: Sequence[Any] | None
+    ) -> tuple[Any, Any]:
+        if task in self._classes and self._members and task in self._members.group:
+            return self._classes[task]
+        if labels is not None:
+            if len(labels) != 2 or labels[0] == labels[1]:
+                raise DataError(f"Task {task!r} needs two different labels, got {list(labels)!r}.")
+            return (labels[0], labels[1])
+        found = [] if y is None else np.unique(np.asarray(y)).tolist()
+        if set(found) <= {-1, 1}:
+            return (-1, 1)
+        if len(found) == 2:
+            return (found[0], found[1])
+        raise DataError(
+            f"Task {task!r} begins with labels {found!r}; name both of its labels with "
+            "labels=(negative, positive)."
+        )
+
+    def _checked_labels(
+        self, rows: NDArray[Any], y: ArrayLike | None, task: Task, classes: tuple[Any, Any]
+    ) -> None:
+        labels = np.zeros(0) if y is None else np.asarray(y)
+        if len(labels) != len(rows):
+            raise DataError(f"X has {len(rows)} rows, but y has {len(labels)}.")
+        strange = [label for label in np.unique(labels).tolist() if label not in classes]
+        if strange:
+            raise DataError(
+                f"Task {task!r} has labels {classes[0]!r} and {classes[1]!r}, got {strange[0]!r}."
+            )
+
+    def _check_entry(self, node: Node, task: Task, links: list[Node]) -> None:
+        nodes = self.nodes
+        if node in nodes and task in self.tasks and node in self._holders(task):
+            raise DataError(f"Node {node!r} holds task {task!r} already; use add_data for more rows.")
+        if node in nodes and links:
+            raise NetworkError(f"Node {node!r} is here already; use link for more links.")
+        if node not in nodes and nodes and not links:
+            raise NetworkError(f"Node {node!r} is new; name its neighbours with links=[…].")
+        for other in links:
+            if other not in nodes:
+                raise NetworkError(f"Unknown node {other!r}. {did_you_mean(other, nodes)}")
+
+    def _link_ends(self, u: Node, v: Node) -> Membership:
+        members, _ = self._need_rows()
+        for node in (u, v):
+            self._known_node(node)
+        if u == v:
+            raise NetworkError(f"Node {u!r} is linked to itself; a link joins two nodes.")
+        return members
+
+    def _known_node(self, node: Node) -> None:
+        if node not in self.nodes:
+            raise NetworkError(f"Unknown node {node!r}. {did_you_mean(node, self.nodes)}")
+
+    def _known_task(self, task: Task) -> None:
+        if task not in self.tasks:
+            raise DataError(f"Unknown task {task!r}. {did_you_mean(task, self.tasks)}")
+
+    def _agent(self, node: Node, task: Task) -> int:
+        self._known_node(node)
+        self._known_task(task)
+        agent = self._need_rows()[0].agent(node, task)
+        if agent is None or self._need_rows()[0].is_relay(agent):
+            raise DataError(f"Node {node!r} does not hold task {task!r}.")
+        return agent

@@ -1,5 +1,7 @@
 """Digits as principal components: equal to scikit-learn's, and drawn as asked."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
@@ -42,8 +44,6 @@ def test_the_largest_entry_of_a_component_is_positive(features):
 
 
 def test_test_images_have_no_part_in_the_components(digits, features):
-    from dataclasses import replace
-
     other = DigitFeatures(replace(digits, test_images=255 - digits.test_images), 10, 0.2)
     np.testing.assert_array_equal(other.components, features.components)
     np.testing.assert_array_equal(other.mean, features.mean)
@@ -133,15 +133,20 @@ def test_a_digit_that_is_not_loaded_is_refused(features):
 def test_more_rows_than_there_are_is_refused(features):
     assert refusal(DataError, features.draw, "3v6", 5000) == (
         "Task 3v6 has 4600 training images, but 5000 were asked for. "
-        "More are in the original files: load_mnist(path)."
+        "Ask for fewer, or load the original files: load_mnist(path)."
     )
     assert refusal(DataError, features.draw, "3v6", draw=(2301, 0)) == (
         "Task 3v6 has 2300 training images of its first digit, but 2301 were asked for. "
-        "More are in the original files: load_mnist(path)."
+        "Ask for fewer, or load the original files: load_mnist(path)."
     )
     assert refusal(DataError, features.draw, "5v4", 10, 1875) == (
-        "Task 5v4 has 1874 test images, but 1875 were asked for. "
-        "Every test image of MNIST is already here."
+        "Task 5v4 has 1874 test images, but 1875 were asked for. Ask for fewer."
+    )
+
+
+def test_a_negative_number_of_rows_is_refused(features):
+    assert refusal(ParameterError, features.draw, "3v6", 10, -1) == (
+        "The number of test rows must not be negative. Got -1 instead."
     )
 
 

@@ -16,7 +16,10 @@ from dtsvm.errors import DataError, ParameterError, did_you_mean
 __all__ = ["DigitDraw", "DigitFeatures"]
 
 _BLOCK = 8192
-_REMEDY = "More are in the original files: load_mnist(path)."
+_REMEDIES = {
+    "training": "Ask for fewer, or load the original files: load_mnist(path).",
+    "test": "Ask for fewer.",
+}
 
 
 class DigitDraw(NamedTuple):
@@ -221,7 +224,7 @@ def _train_counts(
         if count > len(held):
             raise DataError(
                 f"Task {pair} has {len(held)} training images of its {which} digit, "
-                f"but {count} were asked for. {_REMEDY}"
+                f"but {count} were asked for. {_REMEDIES['training']}"
             )
     return counts
 
@@ -249,9 +252,12 @@ def _split(
         raise ParameterError(f"Unknown draw {how!r}. {did_you_mean(how, ['stratified', 'random'])}")
     if n is None:
         return n_first, n_second
-    if not 0 <= n <= n_first + n_second:
+    if n < 0:
+        raise ParameterError(f"The number of {part} rows must not be negative. Got {n} instead.")
+    if n > n_first + n_second:
         raise DataError(
-            f"Task {pair} has {n_first + n_second} {part} images, but {n} were asked for. {_REMEDY}"
+            f"Task {pair} has {n_first + n_second} {part} images, but {n} were asked for. "
+            f"{_REMEDIES[part]}"
         )
     if how == "stratified":
         return n - n // 2, n // 2

@@ -167,7 +167,7 @@ def _array(path: Path, file: Any, name: str) -> NDArray[Any]:
         return np.asarray(file[name])
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
         raise DataError(
-            f"{path}, array {name!r} cannot be read: {error} "
+            f"{path}, array {name!r} cannot be read: {str(error).rstrip('.')}. "
             "Save plain arrays of numbers or strings with numpy.savez."
         ) from error
 

@@ -69,7 +69,7 @@ def to_idx(array: NDArray[np.integer]) -> bytes:
 
 def encode(digits: Digits) -> bytes:
     """Write the four arrays one after another and compress them."""
-    parts = [
+    parts: list[NDArray[np.integer]] = [
         digits.train_images.reshape(-1, 28, 28),
         digits.train_labels,
         digits.test_images.reshape(-1, 28, 28),

@@ -87,7 +87,12 @@ def objective(
 
 
 def certify(
-    tally: Tally, common: Floats, specific: Floats, share: Floats, reg: tuple[float, float], C: float
+    tally: Tally,
+    common: Floats,
+    specific: Floats,
+    share: Floats,
+    reg: tuple[float, float],
+    C: float,
 ) -> Certificate:
     """Certify the classifiers of one group from sums that agents can add up between them.
 

@@ -153,7 +153,9 @@ class Network:
         # A random recursive tree keeps it connected; the other links are drawn from the rest.
         tree = {_pair(order[i], order[rng.integers(i)]) for i in range(1, n)}
         rest = [(i, j) for i in range(n) for j in range(i + 1, n) if (i, j) not in tree]
-        extra = rng.choice(len(rest), size=wanted - len(tree), replace=False) if rest else []
+        extra: Iterable[int] = (
+            rng.choice(len(rest), size=wanted - len(tree), replace=False) if rest else ()
+        )
         return cls._from_positions(labels, [*tree, *(rest[k] for k in extra)])
 
     @classmethod

@@ -14,6 +14,19 @@ Task = Hashable
 Neighbours = Mapping[Node, Collection[Node]]
 Holders = Mapping[Task, Collection[Node]]
 
+NETWORK_APART = (
+    "The network falls into parts that cannot hear each other: {parts}. Add a link between them."
+)
+TASK_APART = (
+    "Task {task!r} is held by nodes that cannot hear each other: {parts}. "
+    "Link them, or set relays='auto' to let the nodes between them pass messages on."
+)
+GROUP_APART = (
+    "Tasks {sides} train together, but no node holds both sides. Set relays='auto', or "
+    "personal=True to link different tasks across the network, or train them apart with "
+    "transfer=False."
+)
+
 
 def parts(nodes: Iterable[Node], neighbours: Neighbours) -> list[list[Node]]:
     """Split `nodes` into the sets that hear each other without going through other nodes.
@@ -43,27 +56,16 @@ def separations(
 ) -> dict[Hashable, tuple[int, str]]:
     """Find agents that must agree and cannot: what is apart, in how many parts, and a sentence."""
     found: dict[Hashable, tuple[int, str]] = {}
-    whole = parts(neighbours, neighbours)
-    if len(whole) > 1:
-        found["network"] = len(whole), (
-            f"The network falls into parts that cannot hear each other: {_listed(whole)}. "
-            "Add a link between them."
-        )
+    if len(whole := parts(neighbours, neighbours)) > 1:
+        found["network"] = len(whole), NETWORK_APART.format(parts=_listed(whole))
     for task, nodes in holders.items():
         if len(islands := parts(nodes, neighbours)) > 1:
-            found["task", task] = len(islands), (
-                f"Task {task!r} is held by nodes that cannot hear each other: {_listed(islands)}. "
-                "Link them, or set relays='auto' to let the nodes between them pass messages on."
-            )
+            sentence = TASK_APART.format(task=task, parts=_listed(islands))
+            found["task", task] = len(islands), sentence
     for group in groups:
-        camps = _camps(group, holders, neighbours, personal)
-        if len(camps) > 1:
-            names = " and ".join(", ".join(repr(task) for task in camp) for camp in camps)
-            found["group", frozenset(group)] = len(camps), (
-                f"Tasks {names} train together, but no node holds both sides. Set relays='auto', "
-                "or personal=True to link different tasks across the network, or train them apart "
-                "with transfer=False."
-            )
+        if len(camps := _camps(group, holders, neighbours, personal)) > 1:
+            sides = " and ".join(", ".join(repr(task) for task in camp) for camp in camps)
+            found["group", frozenset(group)] = len(camps), GROUP_APART.format(sides=sides)
     return found
 
 

@@ -94,7 +94,9 @@ def choice(owner: str, name: str, value: Any, choices: tuple[str, ...]) -> None:
 
 def refusal(owner: str, name: str, what: str, value: Any) -> ParameterError:
     """Word the one sentence for every bad parameter."""
-    return ParameterError(f"The '{name}' parameter of {owner} must be {what}. Got {value!r} instead.")
+    return ParameterError(
+        f"The '{name}' parameter of {owner} must be {what}. Got {value!r} instead."
+    )
 
 
 def _is_auto(value: Any) -> bool:

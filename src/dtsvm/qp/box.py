@@ -1,6 +1,6 @@
 """One agent alone: its box QP by dual coordinate descent, compiled.
 
-With gains g₀ = 1/U₀, g_t = 1/U_t and D = g₀ + g_t (one number for all weights, one for the bias), an
+With gains g₀ = 1/U₀, g_t = 1/U_t and D = g₀ + g_t (one number for the weights, one for the bias), an
 agent's round is
 
     minimise over 0 ≤ λ ≤ C    ½ λᵀ Y X̃ D X̃ᵀ Y λ − (1 − Y X̃ m)ᵀ λ
@@ -115,15 +115,11 @@ def solve(
     Because the first violation of a round is as large as what the neighbours changed, the accuracy
     tightens with the residuals by itself. Returns sweeps done, last violation, and travel.
     """
-    violation, travel = _sweep(
-        X, y, dual, norms, until, ids, u, d_weights, d_bias, box, travel
-    )
+    violation, travel = _sweep(X, y, dual, norms, until, ids, u, d_weights, d_bias, box, travel)
     target = max(shrink * violation, floor)
     sweeps = 1
     while violation > target and sweeps < max_sweeps:
-        violation, travel = _sweep(
-            X, y, dual, norms, until, ids, u, d_weights, d_bias, box, travel
-        )
+        violation, travel = _sweep(X, y, dual, norms, until, ids, u, d_weights, d_bias, box, travel)
         sweeps += 1
     return sweeps, violation, travel
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -77,7 +79,7 @@ def _tally_all(
         loss[a] = tally(rows.X, rows.y, rows.dual, ids, w[a], positive[a], negative[a])
 
 
-def _sum_by(index: NDArray[np.int64], values: Floats, n: int) -> Floats:
+def _sum_by(index: NDArray[np.integer[Any]], values: Floats, n: int) -> Floats:
     out = np.zeros((n, *values.shape[1:]))
     np.add.at(out, index, values)
     return out

@@ -7,6 +7,7 @@ they have the same task, and across a network link between tasks of one group if
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -92,7 +93,7 @@ class Membership:
 
     def enter(self, pairs: Sequence[tuple[Node, Task]], *, is_relay: bool = False) -> list[int]:
         """Make agents at (node, task) pairs and link them; return their slots in the same order."""
-        slots = self.state.add_agents(
+        slots: list[int] = self.state.add_agents(
             [self._node_rank[node] for node, _ in pairs],
             [self._task_rank[task] for _, task in pairs],
             is_relay,
@@ -149,6 +150,26 @@ class Membership:
             self._cut(mine, self.agents_of(other).values())
         self.group[task] = self._next_group
         self._next_group += 1
+
+    def describe(self) -> dict[str, Any]:
+        """Return what `restore` needs, as lists: labels need not be strings."""
+        return {
+            "neighbours": [[node, list(around)] for node, around in self.neighbours.items()],
+            "at": [[node, list(tasks.items())] for node, tasks in self.at.items()],
+            "group": list(self.group.items()),
+            "node_rank": list(self._node_rank.items()),
+            "task_rank": list(self._task_rank.items()),
+            "next_group": self._next_group,
+        }
+
+    def restore(self, described: dict[str, Any]) -> None:
+        """Take over what `describe` returned."""
+        self.neighbours = {node: dict.fromkeys(around) for node, around in described["neighbours"]}
+        self.at = {node: dict(map(tuple, tasks)) for node, tasks in described["at"]}
+        self.group = dict(map(tuple, described["group"]))
+        self._node_rank = dict(map(tuple, described["node_rank"]))
+        self._task_rank = dict(map(tuple, described["task_rank"]))
+        self._next_group = described["next_group"]
 
     def _partners(self, node: Node, task: Task, group: int | None = None) -> list[int]:
         group = self.group[task] if group is None else group

@@ -172,7 +172,7 @@ class State:
         )
 
     def _index_halves(self) -> None:
-        """Sort link ends by owner, then by the other end's node and task: one order of summation."""
+        """Sort link ends by owner, then by the other end's node and task: sums have one order."""
         ids = self.halves.used
         owner = self.halves["owner"][ids]
         other = self.halves["owner"][self.halves["twin"][ids]]

@@ -1,7 +1,7 @@
 """The step that makes agents agree, compiled; every runtime runs these two functions and no others.
 
-Everything is divided by A, the number of agents in the group: the regularisers are ε/A, the box is C
-and a link's penalty is ρ = 2η/A. The iterates are the paper's; a join or a departure then changes
+Everything is divided by A, the number of agents in the group: the regularisers are ε/A, the box is
+C and a link's penalty is ρ = 2η/A. The iterates are the paper's; a join or a departure then changes
 every other agent's numbers by a little instead of rescaling them all.
 
     x_a      = argmin  f_a(x) − (Σ_b z[a→b])ᵀ x + ½ Σ_b ρ_ab ‖x‖²

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -102,6 +103,20 @@ class Memory:
         self.seconds += time.perf_counter() - started
         return info
 
+    def describe(self) -> dict[str, Any]:
+        """Return what `restore` needs beside the history."""
+        return {
+            "n_rounds": self.n_rounds,
+            "seconds": self.seconds,
+            "rng": self._rng.bit_generator.state,
+        }
+
+    def restore(self, described: dict[str, Any], history: NDArray[np.void]) -> None:
+        """Take over what `describe` returned."""
+        self.n_rounds, self.seconds = described["n_rounds"], described["seconds"]
+        self._rng.bit_generator.state = described["rng"]
+        self.history.append(history)
+
     def _is_calm(self, block: NDArray[np.void], tol: float) -> bool:
         return bool(block["primal_residual"][-1] <= tol and block["dual_residual"][-1] <= tol)
 
@@ -154,7 +169,9 @@ class Memory:
     @property
     def _sent(self) -> tuple[int, int]:
         rows = self.history.array()
-        return (int(rows["messages_sent"][-1]), int(rows["bytes_sent"][-1])) if len(rows) else (0, 0)
+        return (
+            (int(rows["messages_sent"][-1]), int(rows["bytes_sent"][-1])) if len(rows) else (0, 0)
+        )
 
     def _draw_heard(self, n: int) -> NDArray[np.bool_]:
         if self.loss == 0.0:
@@ -179,7 +196,9 @@ class Memory:
         threads = self.n_threads or os.cpu_count() or 1
         if threads == 1 or work < PARALLEL_WORK:
             return int(
-                _rounds(n, state.used, state.firsts, *arrays, *settings, heard, log, tol, not_before)
+                _rounds(
+                    n, state.used, state.firsts, *arrays, *settings, heard, log, tol, not_before
+                )
             )
         return self._loop_threaded(n, arrays, settings, heard, log, tol, not_before, threads)
 

@@ -2,6 +2,7 @@
 
 from dtsvm.svm.classifier import LinearClassifier
 from dtsvm.svm.estimators import CSVM, CTSVM, DSVM, DTSVM
-from dtsvm.svm.session import Event, Risk, Session
+from dtsvm.svm.presence import Event, Risk
+from dtsvm.svm.session import Session
 
 __all__ = ["CSVM", "CTSVM", "DSVM", "DTSVM", "Event", "LinearClassifier", "Risk", "Session"]

@@ -62,7 +62,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     @property
     def n_features_in_(self) -> int:
         """How many features a row has."""
-        return self.coef_.shape[1]
+        return int(self.coef_.shape[1])
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> LinearClassifier:
         """Refuse: this classifier is the result of training."""
@@ -79,7 +79,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Return a label for every row."""
-        return self.classes_[(self.decision_function(X) > 0).astype(int)]
+        is_positive = (self.decision_function(X) > 0).astype(int)
+        return np.asarray(self.classes_[is_positive])
 
     def __sklearn_is_fitted__(self) -> bool:
         return True

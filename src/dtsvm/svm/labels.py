@@ -10,7 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from dtsvm.errors import DataError
 
-__all__ = ["encode_levels", "signs", "two_classes"]
+__all__ = [
+    "begin_classes",
+    "check_labels",
+    "encode_levels",
+    "positive_label",
+    "signs",
+    "two_classes",
+]
 
 MISSING = "{name} of row {row} is missing; every row needs one."
 
@@ -38,9 +45,7 @@ def _none_at(array: NDArray[Any]) -> NDArray[np.int64]:
     return np.flatnonzero([value is None or value != value for value in array])
 
 
-def two_classes(
-    labels: NDArray[Any], owner: str, positive: Any = None
-) -> tuple[Any, Any]:
+def two_classes(labels: NDArray[Any], owner: str, positive: Any = None) -> tuple[Any, Any]:
     """Return the negative and the positive label of one task's rows.
 
     The positive one is the larger, as in scikit-learn, unless named.
@@ -63,7 +68,40 @@ def two_classes(
         return low, high
     if positive == low:
         return high, low
-    raise DataError(f"{owner} has labels {low!r} and {high!r}, but its positive one is {positive!r}.")
+    raise DataError(
+        f"{owner} has labels {low!r} and {high!r}, but its positive one is {positive!r}."
+    )
+
+
+def begin_classes(
+    task: Hashable, y: ArrayLike | None, labels: Sequence[Any] | None
+) -> tuple[Any, Any]:
+    """Return the two labels of a task that begins live, perhaps with rows of one class or none."""
+    if labels is not None:
+        if len(labels) != 2 or labels[0] == labels[1]:
+            raise DataError(f"Task {task!r} needs two different labels, got {list(labels)!r}.")
+        return (labels[0], labels[1])
+    found = [] if y is None else np.unique(np.asarray(y)).tolist()
+    if set(found) <= {-1, 1}:
+        return (-1, 1)
+    if len(found) == 2:
+        return (found[0], found[1])
+    raise DataError(
+        f"Task {task!r} begins with labels {found!r}; name both of its labels with "
+        "labels=(negative, positive)."
+    )
+
+
+def check_labels(n_rows: int, y: ArrayLike | None, task: Hashable, classes: Sequence[Any]) -> None:
+    """Refuse labels that are too few, too many, or not the task's."""
+    labels = np.zeros(0) if y is None else np.asarray(y)
+    if len(labels) != n_rows:
+        raise DataError(f"X has {n_rows} rows, but y has {len(labels)}.")
+    strange = [label for label in np.unique(labels).tolist() if label not in classes]
+    if strange:
+        raise DataError(
+            f"Task {task!r} has labels {classes[0]!r} and {classes[1]!r}, got {strange[0]!r}."
+        )
 
 
 def positive_label(positive: Any, task: Hashable) -> Any:

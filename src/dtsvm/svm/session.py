@@ -4,48 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_array
 
 from dtsvm.errors import DataError, NetworkError, ParameterError, did_you_mean
 from dtsvm.problem import Network, Settings
 from dtsvm.problem.reach import check_reach, place_relays, separations
 from dtsvm.problem.settings import choice, count, positive
-from dtsvm.rounds import Info, Membership, average
+from dtsvm.rounds import Info, Membership
 from dtsvm.runtime import Memory
-from dtsvm.svm.classifier import LinearClassifier
-from dtsvm.svm.labels import signs
+from dtsvm.svm.labels import check_labels, signs
+from dtsvm.svm.presence import Event, Presence
 
-__all__ = ["Event", "Risk", "Session"]
+__all__ = ["Session"]
 
 Node = Hashable
 Task = Hashable
 MAX_ROUNDS = 100_000
 
 
-class Event(NamedTuple):
-    """Something that happened to a session, and after which round."""
-
-    round: int
-    kind: str
-    detail: str
-
-
-class Risk(NamedTuple):
-    """Share of rows a task's classifiers get wrong.
-
-    nodes : by node. mean : over the nodes, the paper's global risk. network : of the averaged answer.
-    """
-
-    nodes: dict[Node, float]
-    mean: float
-    network: float
-
-
-class Session:
+class Session(Presence):
     """Training kept running while its world changes.
 
     Parameters
@@ -101,7 +81,7 @@ class Session:
         seed: int = 0,
         n_jobs: int | None = None,
     ) -> None:
-        self._settings = Settings.checked(
+        chosen = Settings.checked(
             self._owner, C=C, common_reg=common_reg, specific_reg=specific_reg,
             task_penalty=task_penalty, node_penalty=node_penalty, relaxation=relaxation,
             local=local, tol=tol,
@@ -113,68 +93,11 @@ class Session:
                 f"The 'loss' parameter of Session must be a float from 0 to below 1. "
                 f"Got {loss!r} instead."
             )
+        super().__init__(network, chosen)
         self._options: dict[str, Any] = {"personal": personal, "relays": relays}
         self._carrier: dict[str, Any] = {"loss": loss, "seed": seed, "n_threads": n_jobs}
-        self._start = network
-        self._members: Membership | None = None
-        self._memory: Memory | None = None
-        self._classes: dict[Task, tuple[Any, Any]] = {}
-        self._finished: dict[Task, dict[Node | None, LinearClassifier]] = {}
         self._may_split = False
         self._is_checked = False
-        self.events: list[Event] = []
-        """What happened at which round."""
-        self.info: Info | None = None
-        """How the last `run` ended."""
-
-    # What is here
-
-    @property
-    def settings(self) -> Settings:
-        """The settings in force."""
-        return self._settings
-
-    @property
-    def nodes(self) -> tuple[Node, ...]:
-        """The nodes present."""
-        if self._members is None:
-            return self._start.nodes if self._start else ()
-        return tuple(self._members.neighbours)
-
-    @property
-    def tasks(self) -> tuple[Task, ...]:
-        """The tasks in training."""
-        return tuple(self._members.group) if self._members else ()
-
-    @property
-    def finished(self) -> tuple[Task, ...]:
-        """The tasks that have left; their last classifiers stay available."""
-        return tuple(self._finished)
-
-    @property
-    def groups(self) -> list[list[Task]]:
-        """The tasks that train together."""
-        together: dict[int, list[Task]] = {}
-        for task, group in (self._members.group if self._members else {}).items():
-            together.setdefault(group, []).append(task)
-        return list(together.values())
-
-    @property
-    def network(self) -> Network:
-        """The nodes and links present."""
-        if self._members is None:
-            return self._start or Network([None], [])
-        return Network(list(self._members.neighbours), self._members.links())
-
-    @property
-    def round(self) -> int:
-        """Rounds done so far."""
-        return self._memory.n_rounds if self._memory else 0
-
-    @property
-    def history(self) -> NDArray[np.void]:
-        """A row a round: residuals, objective and gap where known, messages and bytes sent."""
-        return self._need_rows()[1].history.array()
 
     # Coming and going
 
@@ -208,7 +131,7 @@ class Session:
         self._check_entry(node, task, wanted)
         rows = self._rows(X, n_features)
         classes = self._classes_for(task, y, labels)
-        self._checked_labels(rows, y, task, classes)
+        check_labels(len(rows), y, task, classes)
         members = self._open(rows.shape[1], rows.dtype)
         if node not in members.neighbours:
             members.add_node(node)
@@ -233,7 +156,7 @@ class Session:
         members, _ = self._need_rows()
         rows = self._rows(X)
         classes = self._classes[task]
-        self._checked_labels(rows, y, task, classes)
+        check_labels(len(rows), y, task, classes)
         members.state.add_rows(agent, rows, signs(np.asarray(y), classes))
         self._changed("add_data", f"{len(rows)} rows of task {task!r} at node {node!r}")
 
@@ -255,8 +178,7 @@ class Session:
             is_dropped = np.asarray(mask, bool)
             if is_dropped.shape != (n,):
                 raise DataError(
-                    f"Node {node!r} has {n} rows of task {task!r}, but mask has "
-                    f"{is_dropped.size}."
+                    f"Node {node!r} has {n} rows of task {task!r}, but mask has {is_dropped.size}."
                 )
         state.drop_rows(agent, is_dropped)
         self._changed(
@@ -331,7 +253,7 @@ class Session:
 
     def set(self, **settings: Any) -> None:
         """Change settings, such as `C` or `common_reg`, and go on."""
-        known = [name for name in vars(self._settings)]
+        known = list(vars(self._settings))
         for name in settings:
             if name not in known:
                 raise ParameterError(f"Unknown setting {name!r}. {did_you_mean(name, known)}")
@@ -375,44 +297,6 @@ class Session:
         """Train one round."""
         return self.run(rounds=1)
 
-    # Answers
-
-    def classifier(self, task: Task, node: Node | None = None) -> LinearClassifier:
-        """Return a task's classifier: the network's average, or one node's own."""
-        if task in self._finished:
-            kept = self._finished[task]
-            if node not in kept:
-                raise DataError(f"Task {task!r} was finished without node {node!r}.")
-            return kept[node]
-        self._known_task(task)
-        agents = None if node is None else [self._agent(node, task)]
-        coef = self._decision(task, agents)[0]
-        return LinearClassifier(coef[:-1], float(coef[-1]), list(self._classes[task]))
-
-    def risk(self, task: Task, X: ArrayLike, y: ArrayLike) -> Risk:
-        """Return the share of rows that a task's classifiers get wrong, by node and overall."""
-        rows = self._rows(X)
-        labels = np.asarray(y)
-        if len(labels) != len(rows):
-            raise DataError(f"X has {len(rows)} rows, but y has {len(labels)}.")
-        if task in self._finished:
-            kept = self._finished[task]
-            nodes = [v for v in kept if v is not None]
-            by = np.array([np.append(kept[v].coef_[0], kept[v].intercept) for v in nodes])
-            whole = np.append(kept[None].coef_[0], kept[None].intercept)[None]
-            classes: Sequence[Any] = kept[None].classes_.tolist()
-        else:
-            self._known_task(task)
-            holders = self._holders(task)
-            nodes, classes = list(holders), self._classes[task]
-            by = self._decision(task, list(holders.values()))
-            whole = self._decision(task, None)
-        is_positive = signs(labels, classes) > 0
-        W = np.concatenate([by, whole])
-        wrong = ((rows @ W[:, :-1].T + W[:, -1] > 0) != is_positive[:, None]).mean(axis=0)
-        per_node = dict(zip(nodes, wrong[:-1].tolist(), strict=True))
-        return Risk(per_node, float(wrong[:-1].mean()), float(wrong[-1]))
-
     def save(self, path: str | PathLike[str]) -> None:
         """Write the whole state: a killed process leaves the old file or the new one."""
         from dtsvm.svm.checkpoint import save
@@ -424,7 +308,9 @@ class Session:
         """Read what `save` wrote and go on from there, bit for bit."""
         from dtsvm.svm.checkpoint import load
 
-        return load(cls, path)
+        live = cls()
+        load(live, path)
+        return live
 
     # Inside
 
@@ -460,11 +346,6 @@ class Session:
         pairs, agent = np.unique(node * len(tasks) + task_of, return_inverse=True)
         slots = members.enter([(nodes[k // len(tasks)], tasks[k % len(tasks)]) for k in pairs])
         members.state.adopt_rows(X, y, np.array(slots, np.int64)[agent])
-
-    def _need_rows(self) -> tuple[Membership, Memory]:
-        if self._members is None or self._memory is None:
-            raise DataError("The session is empty: let a task enter a node first.")
-        return self._members, self._memory
 
     def _changed(self, kind: str, detail: str) -> None:
         self._is_checked = False
@@ -522,93 +403,12 @@ class Session:
                     f"{sentence} Nothing was changed; say allow_split=True to go on in parts."
                 )
 
-    def _finish(self, task: Task) -> None:
-        kept: dict[Node | None, LinearClassifier] = {None: self.classifier(task)}
-        kept.update({node: self.classifier(task, node) for node in self._holders(task)})
-        for classifier in kept.values():
-            classifier.is_finished = True
-        self._finished[task] = kept
-
-    def _holders(self, task: Task) -> dict[Node, int]:
-        members, _ = self._need_rows()
-        agents = members.agents_of(task)
-        return {node: agent for node, agent in agents.items() if not members.is_relay(agent)}
-
-    def _solution(
-        self, tasks: list[Task], nodes: list[Node]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Return common and specific parts (task, feature), and decisions (node, task, feature)."""
-        members, _ = self._need_rows()
-        state = members.state
-        common, specific = average(state)
-        first = [next(iter(self._holders(task).values())) for task in tasks]
-        by_node = np.full((len(nodes), len(tasks), state.n_features + 1), np.nan)
-        place = {node: i for i, node in enumerate(nodes)}
-        for t, task in enumerate(tasks):
-            holders = self._holders(task)
-            by_node[[place[node] for node in holders], t] = self._decision(
-                task, list(holders.values())
-            )
-        return common[first], specific[first], by_node
-
-    def _decision(self, task: Task, agents: list[int] | None) -> NDArray[np.float64]:
-        """Return u = w₀ + w_t with the bias last: of some agents, or the network's one."""
-        members, _ = self._need_rows()
-        if agents is None:
-            members.state.prepare()
-            common, specific = average(members.state)
-            holders = list(self._holders(task).values())
-            return np.asarray((common[holders] + specific[holders]).mean(axis=0)[None])
-        return np.asarray(members.state.agents["estimate"][agents].sum(axis=1))
-
-    # Checks
-
-    def _rows(self, X: ArrayLike | None, n_features: int | None = None) -> NDArray[Any]:
-        known = self._members.state.n_features if self._members else n_features
-        if X is None:
-            if known is None:
-                raise DataError("The first agent has no rows: say how long a row is, n_features=…")
-            return np.zeros((0, known))
-        rows = check_array(X, dtype=[np.float64, np.float32], ensure_min_samples=0, input_name="X")
-        if known is not None and rows.shape[1] != known:
-            raise DataError(f"X has {rows.shape[1]} features, but the session's rows have {known}.")
-        return np.asarray(rows)
-
-    def _classes_for(
-        self, task: Task, y: ArrayLike | None, labels: Sequence[Any] | None
-    ) -> tuple[Any, Any]:
-        if task in self._classes and self._members and task in self._members.group:
-            return self._classes[task]
-        if labels is not None:
-            if len(labels) != 2 or labels[0] == labels[1]:
-                raise DataError(f"Task {task!r} needs two different labels, got {list(labels)!r}.")
-            return (labels[0], labels[1])
-        found = [] if y is None else np.unique(np.asarray(y)).tolist()
-        if set(found) <= {-1, 1}:
-            return (-1, 1)
-        if len(found) == 2:
-            return (found[0], found[1])
-        raise DataError(
-            f"Task {task!r} begins with labels {found!r}; name both of its labels with "
-            "labels=(negative, positive)."
-        )
-
-    def _checked_labels(
-        self, rows: NDArray[Any], y: ArrayLike | None, task: Task, classes: tuple[Any, Any]
-    ) -> None:
-        labels = np.zeros(0) if y is None else np.asarray(y)
-        if len(labels) != len(rows):
-            raise DataError(f"X has {len(rows)} rows, but y has {len(labels)}.")
-        strange = [label for label in np.unique(labels).tolist() if label not in classes]
-        if strange:
-            raise DataError(
-                f"Task {task!r} has labels {classes[0]!r} and {classes[1]!r}, got {strange[0]!r}."
-            )
-
     def _check_entry(self, node: Node, task: Task, links: list[Node]) -> None:
         nodes = self.nodes
         if node in nodes and task in self.tasks and node in self._holders(task):
-            raise DataError(f"Node {node!r} holds task {task!r} already; use add_data for more rows.")
+            raise DataError(
+                f"Node {node!r} holds task {task!r} already; use add_data for more rows."
+            )
         if node in nodes and links:
             raise NetworkError(f"Node {node!r} is here already; use link for more links.")
         if node not in nodes and nodes and not links:
@@ -624,19 +424,3 @@ class Session:
         if u == v:
             raise NetworkError(f"Node {u!r} is linked to itself; a link joins two nodes.")
         return members
-
-    def _known_node(self, node: Node) -> None:
-        if node not in self.nodes:
-            raise NetworkError(f"Unknown node {node!r}. {did_you_mean(node, self.nodes)}")
-
-    def _known_task(self, task: Task) -> None:
-        if task not in self.tasks:
-            raise DataError(f"Unknown task {task!r}. {did_you_mean(task, self.tasks)}")
-
-    def _agent(self, node: Node, task: Task) -> int:
-        self._known_node(node)
-        self._known_task(task)
-        agent = self._need_rows()[0].agent(node, task)
-        if agent is None or self._need_rows()[0].is_relay(agent):
-            raise DataError(f"Node {node!r} does not hold task {task!r}.")
-        return agent

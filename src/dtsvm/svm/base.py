@@ -1,0 +1,366 @@
+"""What the four estimators share: rows in, a session run to its end, classifiers out."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils import Tags
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from dtsvm.errors import DataError, NetworkError, NotConvergedWarning, ParameterError, did_you_mean
+from dtsvm.problem import Network
+from dtsvm.problem.settings import count, positive, refusal
+from dtsvm.rounds import Info, Status
+from dtsvm.svm.labels import encode_levels, positive_label, signs, two_classes
+from dtsvm.svm.rows import estimator_rows
+from dtsvm.svm.session import Session
+
+__all__ = ["Central", "ConsensusSVM", "NamedSession", "Networked", "chosen_groups"]
+
+Levels = tuple[list[Any], NDArray[np.int64]]
+
+
+class ConsensusSVM(ClassifierMixin, BaseEstimator):
+    """What the four have in common: rows in, a session run to its end, classifiers out."""
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        task: ArrayLike | None = None,
+        node: ArrayLike | None = None,
+    ) -> Self:
+        """Train.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Rows of all nodes and tasks. Left where it is if float64 or float32 in C order.
+        y : array-like of shape (n_rows,)
+            Labels; every task has its own two.
+        task, node : array-like of shape (n_rows,), optional
+            Each row's task and node; one task, one node by default.
+
+        Returns
+        -------
+        self
+            With `tasks_`, `nodes_`, `coef_`, `intercept_`, `common_coef_`, `specific_coef_`,
+            `node_coef_`, `node_intercept_`, `classes_`, `task_classes_`, `network_`, `info_` and
+            `history_` set.
+        """
+        rows, labels = estimator_rows(self, X, y)
+        check_classification_targets(labels)
+        what = self._levels(task, len(rows), "task")
+        where = self._levels(node, len(rows), "node")
+        network, where = self._place(where, has_nodes=node is not None)
+        classes = self._find_classes(labels, what, named=task is not None)
+        session = self._session(network)
+        session._enter_all(rows, self._to_signs(labels, what, classes), where, what,
+                           self._groups(what[0]), classes)  # fmt: skip
+        info = session.run(
+            count(type(self).__name__, "max_rounds", self.max_rounds),
+            tol=session.settings.tol,
+            seconds=self._seconds(),
+            on_round=self.callback,
+        )
+        self._keep(session, network, what[0], classes, info)
+        self._warn(info)
+        return self
+
+    def decision_function(
+        self,
+        X: ArrayLike,
+        *,
+        task: ArrayLike | None = None,
+        node: ArrayLike | None = None,
+    ) -> NDArray[np.float64]:
+        """Return xᵀw + b: above 0 for a task's positive label.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Rows.
+        task, node : scalar or array-like of shape (n_rows,), optional
+            Whose classifier to use. `task` may be left out if there is one only; without `node` it
+            is the network's averaged answer.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            The decision values.
+        """
+        rows, index = self._checked_rows(X, task)
+        place = self._positions(node, len(rows), "node", list(self.nodes_))
+        values = np.empty(len(rows))
+        for t, v in sorted(set(zip(index.tolist(), place.tolist(), strict=True))):
+            mine = (index == t) & (place == v)
+            coef, intercept = self._classifier(t, v)
+            values[mine] = rows[mine] @ coef + intercept
+        return values
+
+    def predict(
+        self,
+        X: ArrayLike,
+        *,
+        task: ArrayLike | None = None,
+        node: ArrayLike | None = None,
+    ) -> NDArray[Any]:
+        """Return a label for every row; see `decision_function` for `task` and `node`."""
+        is_positive = (self.decision_function(X, task=task, node=node) > 0).astype(int)
+        index = self._positions(task, len(is_positive), "task", list(self.tasks_))
+        if len(self.tasks_) == 1:
+            return np.asarray(np.asarray(self.classes_)[is_positive])
+        return np.array(self.task_classes_[index, is_positive].tolist(), self.classes_.dtype)
+
+    def score(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        task: ArrayLike | None = None,
+        node: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """Return the share of rows that are labelled right."""
+        predicted = self.predict(X, task=task, node=node)
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    # Before training
+
+    def _levels(self, values: ArrayLike | None, n_rows: int, name: str) -> Levels:
+        if values is None:
+            return [0], np.zeros(n_rows, np.int64)
+        return encode_levels(values, n_rows, name)
+
+    def _find_classes(
+        self, y: NDArray[Any], what: Levels, named: bool
+    ) -> dict[Hashable, tuple[Any, Any]]:
+        tasks, index = what
+        return {
+            task: two_classes(
+                y[index == t] if len(tasks) > 1 else y,
+                f"Task {task!r}" if named else "y",
+                positive_label(self.positive, task),
+            )
+            for t, task in enumerate(tasks)
+        }
+
+    def _to_signs(
+        self, y: NDArray[Any], what: Levels, classes: dict[Hashable, tuple[Any, Any]]
+    ) -> NDArray[np.float64]:
+        tasks, index = what
+        if len(tasks) == 1:
+            return signs(y, classes[tasks[0]])
+        out = np.empty(len(y))
+        for t, task in enumerate(tasks):
+            out[index == t] = signs(y[index == t], classes[task])
+        return out
+
+    def _seconds(self) -> float | None:
+        if self.max_seconds is None:
+            return None
+        return positive(type(self).__name__, "max_seconds", self.max_seconds)
+
+    def _place(self, where: Levels, has_nodes: bool) -> tuple[Network, Levels]:
+        raise NotImplementedError
+
+    def _groups(self, tasks: list[Any]) -> list[list[Any]]:
+        raise NotImplementedError
+
+    def _session(self, network: Network) -> Session:
+        raise NotImplementedError
+
+    # After training
+
+    def _keep(
+        self,
+        session: Session,
+        network: Network,
+        tasks: list[Any],
+        classes: dict[Hashable, tuple[Any, Any]],
+        info: Info,
+    ) -> None:
+        self.tasks_ = _array(tasks)
+        self.nodes_ = _array(list(network.nodes))
+        self.network_ = network
+        self.task_classes_ = np.empty((len(tasks), 2), object)
+        self.task_classes_[:] = [list(classes[task]) for task in tasks]
+        self.classes_ = (
+            np.array(classes[tasks[0]])
+            if len(tasks) == 1
+            else np.unique(np.array([label for pair in classes.values() for label in pair]))
+        )
+        common, specific, by_node = session._solution(tasks, list(network.nodes))
+        total = common + specific
+        self.coef_, self.intercept_ = total[:, :-1], total[:, -1]
+        has_one_group = len(session.groups) == 1
+        self.common_coef_ = common[0, :-1] if has_one_group else common[:, :-1]
+        self.specific_coef_ = specific[:, :-1]
+        self.node_coef_, self.node_intercept_ = by_node[:, :, :-1], by_node[:, :, -1]
+        self.info_, self.history_ = info, session.history
+        self.n_iter_ = info.n_rounds
+
+    def _warn(self, info: Info) -> None:
+        if info.status is Status.CONVERGED:
+            return
+        remedy = {
+            Status.MAX_ROUNDS: "raise max_rounds, lower C, standardise the features or raise tol",
+            Status.TIME_LIMIT: "raise max_seconds",
+            Status.INTERRUPTED: "the state after the last whole round was kept",
+        }[info.status]
+        residual = max(info.primal_residual, info.dual_residual)
+        warnings.warn(
+            f"{type(self).__name__} stopped after {info.n_rounds} rounds ({info.status}) with "
+            f"residual {residual:.1e} and certified gap {info.gap:.1e}, tolerance {self.tol:g}: "
+            f"{remedy}.",
+            NotConvergedWarning,
+            stacklevel=3,
+        )
+
+    # Prediction
+
+    def _checked_rows(
+        self, X: ArrayLike, task: ArrayLike | None
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        check_is_fitted(self)
+        rows = estimator_rows(self, X)
+        if task is None and len(self.tasks_) > 1:
+            names = ", ".join(str(t) for t in self.tasks_)
+            raise DataError(f"The model knows several tasks ({names}): say which with task=….")
+        return rows, self._positions(task, len(rows), "task", list(self.tasks_))
+
+    def _positions(
+        self, wanted: ArrayLike | None, n_rows: int, name: str, known: list[Any]
+    ) -> NDArray[np.int64]:
+        """Where each row's task or node stands; −1 without `node`, 0 without `task`."""
+        if wanted is None:
+            return np.full(n_rows, 0 if name == "task" else -1, np.int64)
+        position = {value: i for i, value in enumerate(known)}
+        try:
+            is_scalar = wanted in position
+        except TypeError:
+            is_scalar = False
+        if is_scalar:
+            return np.full(n_rows, position[wanted], np.int64)
+        if np.ndim(wanted) == 0:
+            raise _unknown(name, wanted, known)
+        values, index = encode_levels(wanted, n_rows, name)
+        for value in values:
+            if value not in position:
+                raise _unknown(name, value, known)
+        return np.array([position[value] for value in values], np.int64)[index]
+
+    def _classifier(self, t: int, v: int) -> tuple[NDArray[np.float64], float]:
+        if v < 0:
+            return self.coef_[t], float(self.intercept_[t])
+        if np.isnan(self.node_intercept_[v, t]):
+            raise DataError(
+                f"Node {self.nodes_[v]!r} does not hold task {self.tasks_[t]!r}; leave node "
+                "out for the network's answer."
+            )
+        return self.node_coef_[v, t], float(self.node_intercept_[v, t])
+
+
+class Networked(ConsensusSVM):
+    """Those that run over a network."""
+
+    def _place(self, where: Levels, has_nodes: bool) -> tuple[Network, Levels]:
+        nodes, index = where
+        network = self.network
+        if isinstance(network, str):
+            network = Network.named(network, nodes)
+        elif network is None:
+            network = Network.complete(nodes)
+        elif not isinstance(network, Network):
+            raise refusal(
+                type(self).__name__, "network", "a Network, the name of a shape or None", network
+            )
+        if not has_nodes:
+            return network, ([network.nodes[0]], index)
+        strange = [node for node in nodes if node not in network]
+        if strange:
+            raise NetworkError(
+                f"Node {strange[0]!r} has rows, but is not in the network. "
+                f"{did_you_mean(strange[0], network.nodes)}"
+            )
+        return network, where
+
+    def _make(
+        self, network: Network, common_reg: float, specific_reg: float, **more: Any
+    ) -> Session:
+        return NamedSession(
+            type(self).__name__, network, C=self.C, common_reg=common_reg,
+            specific_reg=specific_reg, node_penalty=self.node_penalty,
+            relaxation=self.relaxation, local=self.local, tol=self.tol, relays=self.relays,
+            n_jobs=self.n_jobs, **more,
+        )  # fmt: skip
+
+
+class Central(ConsensusSVM):
+    """Those that pool the rows on one node; `node` is accepted and changes nothing."""
+
+    def _place(self, where: Levels, has_nodes: bool) -> tuple[Network, Levels]:
+        return Network([0], []), ([0], np.zeros_like(where[1]))
+
+    def _positions(
+        self, wanted: ArrayLike | None, n_rows: int, name: str, known: list[Any]
+    ) -> NDArray[np.int64]:
+        return super()._positions(None if name == "node" else wanted, n_rows, name, known)
+
+
+class NamedSession(Session):
+    """A session whose refusals speak of the estimator that opened it."""
+
+    def __init__(self, owner: str, network: Network, **options: Any) -> None:
+        self._owner = owner
+        super().__init__(network, **options)
+
+
+def chosen_groups(transfer: Any, tasks: list[Any]) -> list[list[Any]]:
+    """Return the groups of tasks that `transfer` asks for."""
+    if transfer is True:
+        return [tasks]
+    if transfer is False:
+        return [[task] for task in tasks]
+    if isinstance(transfer, str) or not isinstance(transfer, Sequence):
+        raise ParameterError(
+            f"The 'transfer' parameter must be True, False or a list of groups of tasks. "
+            f"Got {transfer!r} instead."
+        )
+    groups = [list(group) for group in transfer]
+    named = [task for group in groups for task in group]
+    for task in named:
+        if task not in tasks:
+            raise DataError(
+                f"transfer names task {task!r}, which has no rows. {did_you_mean(task, tasks)}"
+            )
+        if named.count(task) > 1:
+            raise ParameterError(f"transfer names task {task!r} twice; a task is in one group.")
+    return groups + [[task] for task in tasks if task not in named]
+
+
+def _unknown(name: str, value: Any, known: list[Any]) -> DataError:
+    plain = value.item() if isinstance(value, np.generic) else value
+    return DataError(f"Unknown {name} {plain!r}. {did_you_mean(plain, known)}")
+
+
+def _array(labels: list[Any]) -> NDArray[Any]:
+    """One array of labels, without turning a mixture or tuples into something else."""
+    if len({type(label) for label in labels}) == 1 and not isinstance(labels[0], tuple):
+        return np.array(labels)
+    out = np.empty(len(labels), object)
+    out[:] = labels
+    return out

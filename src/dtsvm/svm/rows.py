@@ -1,0 +1,84 @@
+"""Rows checked at the door: numbers, finite, of the right width and count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_array, validate_data
+
+from dtsvm.errors import DataError
+
+__all__ = ["estimator_rows", "session_rows"]
+
+DTYPES = [np.float64, np.float32]
+
+
+def estimator_rows(estimator: Any, X: ArrayLike, y: Any = "no_validation") -> Any:
+    """Check what a fit or a prediction is given, as scikit-learn does, in our sentences.
+
+    Returns (X, y), or X alone when there is no y; X is not copied if it need not be.
+    """
+    fits = not isinstance(y, str)
+    if fits and y is not None and np.ndim(y) == 1 and (n := _length(X)) != len(y):
+        raise DataError(f"X has {n} rows, but y has {len(y)}.")
+    options: dict[str, Any] = {"dtype": DTYPES, "ensure_all_finite": False}
+    try:
+        if not fits:
+            rows = validate_data(estimator, X, reset=False, **options)
+            _check_finite(rows)
+            return rows
+        rows, labels = validate_data(estimator, X, y, order="C", **options)
+    except ValueError as error:
+        raise _text_refused(error) from error
+    _check_finite(rows)
+    return rows, labels
+
+
+def session_rows(X: ArrayLike | None, n_features: int | None) -> NDArray[Any]:
+    """Check rows that enter a session; None is no rows."""
+    if X is None:
+        if n_features is None:
+            raise DataError("The first agent has no rows: say how long a row is with n_features=….")
+        return np.zeros((0, n_features))
+    try:
+        rows = np.asarray(
+            check_array(X, dtype=DTYPES, ensure_min_samples=0, ensure_all_finite=False)
+        )
+    except ValueError as error:
+        raise _text_refused(error) from error
+    _check_finite(rows)
+    if n_features is not None and rows.shape[1] != n_features:
+        raise DataError(
+            f"X has {rows.shape[1]} features, but the session's rows have {n_features}."
+        )
+    return rows
+
+
+def _check_finite(rows: NDArray[Any]) -> None:
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(rows.sum()):  # one pass without a mask as large as the rows
+            return
+    bad = np.argwhere(~np.isfinite(rows))
+    if len(bad):
+        i, j = bad[0].tolist()
+        value = "NaN" if np.isnan(rows[i, j]) else str(rows[i, j])
+        raise DataError(
+            f"X contains {value} in row {i}, column {j}; fill in or drop such rows first."
+        )
+
+
+def _text_refused(error: ValueError) -> ValueError:
+    """Word numpy's refusal of text; pass scikit-learn's other sentences on."""
+    said = str(error)
+    if said.startswith("could not convert string to float: "):
+        return DataError(
+            f"X contains the text {said.split(': ', 1)[1]} where a number is expected; encode or "
+            "drop such columns first."
+        )
+    return error
+
+
+def _length(X: Any) -> int:
+    return X.shape[0] if hasattr(X, "shape") else len(X)

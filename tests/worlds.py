@@ -18,7 +18,7 @@ class World:
     n_features: int = 1
 
     def session(self, **more):
-        live = Session(self.network, relays="auto", **{**self.settings, **more})
+        live = Session(self.network, **{"relays": "auto", **self.settings, **more})
         for (node, task), (X, y) in self.blocks.items():
             live.enter(node, task, X, y, n_features=self.n_features)
         if len(live.tasks) > 1:

@@ -20,10 +20,13 @@ class Certificate(NamedTuple):
 
     @property
     def gap(self) -> float:
-        """(objective − bound) / objective: never smaller than the relative suboptimality."""
-        if self.objective <= 0.0:
+        """(objective − bound) / bound: never smaller than the relative suboptimality.
+
+        Infinite while the bound is not yet above zero.
+        """
+        if self.objective <= self.bound:
             return 0.0
-        return max(0.0, (self.objective - self.bound) / self.objective)
+        return (self.objective - self.bound) / self.bound if self.bound > 0 else float("inf")
 
 
 class Tally(NamedTuple):

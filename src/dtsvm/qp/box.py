@@ -1,7 +1,7 @@
 """One agent alone: its box QP by dual coordinate descent, compiled.
 
-With gains g₀ = 1/U₀, g_t = 1/U_t and D = g₀ + g_t (one number for the weights, one for the bias), an
-agent's round is
+With gains g₀ = 1/U₀, g_t = 1/U_t and D = g₀ + g_t (one number for the weights, one for the bias),
+an agent's round is
 
     minimise over 0 ≤ λ ≤ C    ½ λᵀ Y X̃ D X̃ᵀ Y λ − (1 − Y X̃ m)ᵀ λ
 

@@ -53,7 +53,7 @@ class Info:
     objective : float
         The one objective at the network's averaged answer.
     gap : float
-        No classifier trained on the pooled rows has an objective lower by more than this share.
+        The objective is at most this share above what training on the pooled rows could reach.
     primal_residual, dual_residual : float
         How much linked agents still disagree, and still move, relative to their size.
     messages_sent, bytes_sent : int

@@ -1,0 +1,20 @@
+import os
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+# DTSVM_EXAMPLES multiplies how many cases hypothesis makes, for a long night's run.
+EXAMPLES = float(os.environ.get("DTSVM_EXAMPLES", "1"))
+settings.register_profile(
+    "dtsvm",
+    deadline=None,
+    derandomize=EXAMPLES == 1,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.load_profile("dtsvm")
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(20_160_625)

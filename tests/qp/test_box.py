@@ -1,0 +1,98 @@
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import solve_pooled
+
+from dtsvm.qp import dot, pull, solve, tally
+
+
+def setup(seed, n=30, p=4, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p)).astype(dtype)
+    y = np.where(rng.random(n) > 0.5, 1.0, -1.0)
+    return X, y, (X.astype(float) ** 2).sum(axis=1)
+
+
+def run(X, y, norms, u, d_weights, d_bias, box, dual=None, until=None):
+    n = len(y)
+    dual = np.zeros(n) if dual is None else dual
+    until = np.zeros(n) if until is None else until
+    sweeps, violation, _ = solve(
+        X, y, dual, norms, until, np.arange(n), u, d_weights, d_bias, box, 0.0, 0.0, 1e-13, 100_000
+    )
+    return dual, sweeps, violation
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 10**6), st.floats(0.01, 10), st.floats(0.01, 10), st.floats(0.01, 10))
+def test_the_solution_satisfies_the_kkt_conditions(seed, d_weights, d_bias, box):
+    X, y, norms = setup(seed)
+    m = np.random.default_rng(seed + 1).normal(size=X.shape[1] + 1)
+    u = m.copy()
+    dual, _, _ = run(X, y, norms, u, d_weights, d_bias, box)
+    Xt = np.column_stack([X, np.ones(len(X))])
+    D = np.append(np.full(X.shape[1], d_weights), d_bias)
+    np.testing.assert_allclose(u, D * (Xt.T @ (y * dual)) + m, atol=1e-9)
+    slope = y * (Xt @ u) - 1
+    assert np.all((dual >= 0) & (dual <= box))
+    assert np.all(slope[dual == 0] >= -1e-9)
+    assert np.all(slope[dual == box] <= 1e-9)
+    assert np.all(np.abs(slope[(dual > 0) & (dual < box)]) <= 1e-9)
+
+
+def test_an_svm_with_a_penalised_bias_is_solved(rng):
+    X, y, norms = setup(3, n=40)
+    u = np.zeros(5)
+    run(X, y, norms, u, 1.0, 1.0, 0.7)
+    with_bias = np.column_stack([X, np.ones(len(X))])
+    best = solve_pooled(
+        np.column_stack([with_bias, np.zeros(40)]), y, np.zeros(40, int), np.ones(1),
+        C=0.7, common_reg=1.0, specific_reg=1e9,
+    )  # fmt: skip
+    ours = 0.5 * u @ u + 0.7 * np.maximum(0, 1 - y * (with_bias @ u)).sum()
+    assert ours >= best.objective - 1e-6
+
+
+def test_skipping_bound_rows_changes_no_bit():
+    X, y, norms = setup(5, n=200)
+    m = np.array([0.3, -0.2, 0.1, 0.0, 0.05])
+    dual, until = np.zeros(200), np.zeros(200)
+    u = m.copy()
+    travel = 0.0
+    plain, v = np.zeros(200), m.copy()
+    for _ in range(40):
+        _, _, travel = solve(
+            X, y, dual, norms, until, np.arange(200), u, 0.5, 0.5, 0.1, travel, 0.0, 0.0, 1
+        )
+        solve(
+            X, y, plain, norms, np.zeros(200), np.arange(200), v, 0.5, 0.5, 0.1, 0.0, 0.0, 0.0, 1
+        )
+    assert np.array_equal(dual, plain)
+    assert np.array_equal(u, v)
+    assert (until > travel).sum() > 20
+
+
+def test_float32_rows_give_the_same_answer_to_their_precision():
+    X, y, norms = setup(7)
+    u, v = np.zeros(5), np.zeros(5)
+    run(X, y, norms, u, 1.0, 1.0, 0.5)
+    run(X.astype(np.float32), y, norms, v, 1.0, 1.0, 0.5)
+    np.testing.assert_allclose(u, v, atol=1e-5)
+
+
+def test_dot_is_the_dot_product_for_every_length(rng):
+    for p in range(40):
+        x, u = rng.normal(size=p), rng.normal(size=p + 1)
+        np.testing.assert_allclose(dot(x, u), x @ u[:p], atol=1e-12)
+
+
+def test_tally_and_pull_sum_what_they_say(rng):
+    X, y, _ = setup(9)
+    dual, w = rng.random(30), rng.normal(size=5)
+    positive, negative, total = np.zeros(5), np.zeros(5), np.zeros(5)
+    loss = tally(X, y, dual, np.arange(30), w, positive, negative)
+    pull(X, y, dual, np.arange(30), total)
+    Xt = np.column_stack([X, np.ones(30)])
+    np.testing.assert_allclose(loss, np.maximum(0, 1 - y * (Xt @ w)).sum())
+    np.testing.assert_allclose(positive - negative, total)
+    np.testing.assert_allclose(total, Xt.T @ (y * dual))

@@ -229,9 +229,9 @@ class Memory:
 
 
 def _is_certified(value: Certificate, tol: float, state: State) -> bool:
-    """Whether the gap is small: against the objective, or, if that is nearly 0, against C·n."""
+    """Whether the gap is small: against the bound, or, where all rows fit, against C·n."""
     nothing_learnt = state.settings.C * len(state.rows)
-    return value.objective - value.bound <= tol * max(value.objective, 1e-3 * tol * nothing_learnt)
+    return value.objective - value.bound <= tol * max(value.bound, 1e-6 * nothing_learnt)
 
 
 @njit(cache=True, nogil=True)

@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Hashable
 from dataclasses import asdict
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -130,7 +131,8 @@ def _tables(members: Membership) -> dict[str, Any]:
 
 def _read(path: str | PathLike[str]) -> Arrays:
     try:
-        with np.load(path, allow_pickle=False) as file:
+        content = io.BytesIO(Path(path).read_bytes())
+        with np.load(content, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
     except FileNotFoundError:
         raise ModelFileError(f"There is no file {os.fspath(path)!r}.") from None

@@ -1,0 +1,130 @@
+"""The options of `dtsvm train` that are parameters of an estimator, with its defaults."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from dtsvm.svm import DTSVM
+
+__all__ = ["SHAPES", "add_settings", "given_settings"]
+
+SHAPES = ("complete", "ring", "line", "star", "grid")
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Penalty(click.ParamType[float | str]):
+    """A number, or auto."""
+
+    name = "penalty"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float | str:
+        """Give a float or "auto"."""
+        try:
+            return "auto" if value == "auto" else float(value)
+        except ValueError:
+            self.fail(f"{value!r} is neither a number nor auto.", param, ctx)
+
+
+# Parameter, type, how its value is written, what it is.
+_SETTINGS: list[tuple[str, Any, str | None, str]] = [
+    ("C", float, None, "Price of a row's hinge loss."),
+    ("common_reg", float, None, "ε₁, on what tasks share; small beside ε₂ makes tasks alike."),
+    ("specific_reg", float, None, "ε₂, on what is a task's own."),
+    ("task_penalty", Penalty(), "FLOAT|auto", "η₁, on links inside a node: speed, not answer."),
+    ("node_penalty", Penalty(), "FLOAT|auto", "η₂, on links across the network; likewise."),
+    ("relaxation", float, None, "κ between 0 and 1; the paper's iteration is 0.5."),
+    ("local", click.Choice(["tracking", "exact"]), None, "How well a node solves its own part."),
+    ("tol", float, None, "Stop when residuals and certified gap are below this."),
+    ("max_rounds", int, None, "Rounds at most."),
+    ("max_seconds", float, None, "Seconds at most."),
+    ("relays", click.Choice(["auto"]), None, "Let nodes between a task's holders pass it on."),
+]
+
+
+def add_settings(command: Command) -> Command:
+    """Decorate a command with an option for each parameter."""
+    for option in reversed([*_spelled_options(), *_plain_options()]):
+        command = option(command)
+    return command
+
+
+def given_settings(ctx: click.Context, estimator: type) -> dict[str, Any]:
+    """Return what was given; refuse what the estimator does not know, rather than ignore it."""
+    known = inspect.signature(estimator).parameters
+    given = {}
+    for option in ctx.command.params:
+        name = str(option.name)
+        if not _is_setting(name) or not _was_given(ctx, name):
+            continue
+        if name not in known:
+            method = estimator.__name__.lower()
+            raise click.UsageError(f"{option.opts[0]} does not apply to --method {method}.")
+        given[name] = ctx.params[name]
+    return given
+
+
+def _is_setting(name: str) -> bool:
+    return name in inspect.signature(DTSVM).parameters
+
+
+def _was_given(ctx: click.Context, name: str) -> bool:
+    return ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
+
+
+def _plain_options() -> list[Callable[[Any], Any]]:
+    defaults = inspect.signature(DTSVM).parameters
+    return [
+        click.option(
+            "--" + name.replace("_", "-"),
+            name,
+            type=kind,
+            metavar=metavar,
+            default=defaults[name].default,
+            show_default=True,
+            help=text,
+        )
+        for name, kind, metavar, text in _SETTINGS
+    ]
+
+
+def _spelled_options() -> list[Callable[[Any], Any]]:
+    """Those whose text stands for something else, and which the command itself translates."""
+    return [
+        click.option(
+            "--network",
+            metavar="NAME|FILE",
+            help=f"Who is linked to whom: {', '.join(SHAPES)}, or a CSV file of links with two "
+            "columns.  [default: complete]",
+        ),
+        click.option(
+            "--transfer",
+            metavar="all|none|A,B;C,D",
+            help="Which tasks train together; a task in none of the groups trains alone.  "
+            "[default: all]",
+        ),
+        click.option(
+            "--positive",
+            multiple=True,
+            metavar="LABEL|TASK=LABEL",
+            help="Label of the positive side, for all tasks, or repeated for some; the larger "
+            "label by default.",
+        ),
+        click.option(
+            "--personal",
+            is_flag=True,
+            help="Link different tasks across the network too: each node its own task.",
+        ),
+        click.option(
+            "--jobs",
+            "--threads",
+            "n_jobs",
+            type=int,
+            help="Threads; the result does not depend on it.  [default: all cores]",
+        ),
+    ]

@@ -268,8 +268,8 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
             return self.coef_[t], float(self.intercept_[t])
         if np.isnan(self.node_intercept_[v, t]):
             raise DataError(
-                f"Node {self.nodes_[v]!r} does not hold task {self.tasks_[t]!r}; leave node "
-                "out for the network's answer."
+                f"Node {self.nodes_.tolist()[v]!r} does not hold task {self.tasks_.tolist()[t]!r}; "
+                "leave node out for the network's answer."
             )
         return self.node_coef_[v, t], float(self.node_intercept_[v, t])
 

@@ -118,7 +118,7 @@ def load_model(path: str | PathLike[str]) -> Any:
         raise
     except KeyError as error:
         raise ModelFileError(f"{file} lacks the entry {error}. {REMEDY}") from error
-    except (TypeError, ValueError, AttributeError) as error:
+    except (TypeError, ValueError, AttributeError, OverflowError) as error:
         raise ModelFileError(
             f"{file} has an entry that does not belong there ({error}). {REMEDY}"
         ) from error
@@ -280,12 +280,11 @@ def _parse(path: Path) -> dict[str, Any]:
         raise _not_a_model(path) from None
     try:
         content = json.loads(text)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         if FORMAT not in text[:200]:
             raise _not_a_model(path) from None
-        raise ModelFileError(
-            f"{path} is cut short or damaged at line {error.lineno}. {REMEDY}"
-        ) from error
+        line = getattr(error, "lineno", 1)
+        raise ModelFileError(f"{path} is cut short or damaged at line {line}. {REMEDY}") from error
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise _not_a_model(path)
     if content.get("version") != VERSION:

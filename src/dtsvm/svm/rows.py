@@ -21,8 +21,8 @@ def estimator_rows(estimator: Any, X: ArrayLike, y: Any = "no_validation") -> An
     Returns (X, y), or X alone when there is no y; X is not copied if it need not be.
     """
     fits = not isinstance(y, str)
-    if fits and y is not None and np.ndim(y) == 1 and (n := _length(X)) != len(y):
-        raise DataError(f"X has {n} rows, but y has {len(y)}.")
+    if fits and _length(X) != _length(y) > 0:
+        raise DataError(f"X has {_length(X)} rows, but y has {_length(y)}.")
     options: dict[str, Any] = {"dtype": DTYPES, "ensure_all_finite": False}
     try:
         if not fits:
@@ -80,5 +80,9 @@ def _text_refused(error: ValueError) -> ValueError:
     return error
 
 
-def _length(X: Any) -> int:
-    return X.shape[0] if hasattr(X, "shape") else len(X)
+def _length(values: Any) -> int:
+    """Return the number of rows, or 0 where scikit-learn should word the refusal."""
+    shape = getattr(values, "shape", None)
+    if shape is not None:
+        return int(shape[0]) if len(shape) else 0
+    return len(values) if hasattr(values, "__len__") else 0

@@ -1,0 +1,38 @@
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from reference import solve_pooled
+
+from dtsvm.problem import Certificate, Tally, certify, objective
+
+
+@given(st.integers(0, 10**6), st.integers(1, 3), st.floats(0.01, 5))
+def test_any_classifier_and_any_prices_are_bracketed(seed, n_tasks, C):
+    """Whatever w and λ are, the bound is below the optimum and the objective above."""
+    rng = np.random.default_rng(seed)
+    n, p = 20, 3
+    X, task = rng.normal(size=(n, p)), rng.integers(0, n_tasks, n)
+    y = np.where(rng.random(n) > 0.5, 1.0, -1.0)
+    share = rng.dirichlet(np.ones(n_tasks))
+    common, specific = rng.normal(size=p + 1), rng.normal(size=(n_tasks, p + 1))
+    lam = C * rng.random(n) * (rng.random(n) > 0.3)
+    Xt = np.column_stack([X, np.ones(n)])
+    sides = [
+        np.array([(lam * (y == s) * (task == t)) @ Xt for t in range(n_tasks)]) for s in (1, -1)
+    ]
+    u = common + specific[task]
+    hinge = np.maximum(0, 1 - y * (Xt * u).sum(axis=1))
+    loss = np.array([hinge[task == t].sum() for t in range(n_tasks)])
+    value = certify(Tally(loss, *sides), common, specific, share, (1.5, 0.5), C)
+    best = solve_pooled(X, y, task, share, C=C, common_reg=1.5, specific_reg=0.5).objective
+    assert value.bound <= best + 1e-7
+    assert value.objective >= best - 1e-7
+    regs = {"C": C, "common_reg": 1.5, "specific_reg": 0.5}
+    by_formula = objective(X, y, task, common, specific, share, **regs)
+    np.testing.assert_allclose(value.objective, by_formula)
+
+
+def test_the_gap_is_relative_to_the_bound():
+    assert Certificate(3.0, 2.0).gap == 0.5
+    assert Certificate(1.0, 0.0).gap == float("inf")
+    assert Certificate(0.0, 0.0).gap == 0.0

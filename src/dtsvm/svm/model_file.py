@@ -224,7 +224,7 @@ def _tuple(names: Any) -> tuple[str, ...] | None:
 
 
 def _label(what: str, value: Any) -> Any:
-    plain = _plain(value)
+    plain = value.item() if isinstance(value, np.generic) else value
     if not _is_label(plain):
         raise ModelFileError(
             f"{what} {plain!r} cannot be written to a model file; use strings, ints, floats or "

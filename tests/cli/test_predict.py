@@ -1,0 +1,156 @@
+import csv
+import io
+
+import numpy as np
+import pytest
+
+from dtsvm.data import read_rows
+from dtsvm.svm.model_file import load_model, save_model
+
+
+def answers(text):
+    lines = list(csv.reader(io.StringIO(text)))
+    assert lines[0] == ["label", "decision"]
+    return [line[0] for line in lines[1:]], np.array([float(line[1]) for line in lines[1:]])
+
+
+def last_line(result):
+    return result.stderr.splitlines()[-1]
+
+
+@pytest.fixture
+def rows(model):
+    return read_rows("test.csv", label="state", task="disease", node="clinic")
+
+
+def test_predictions_are_the_estimators_bit_for_bit(run, model, rows):
+    labels, values = answers(run("predict", "model.json", "test.csv", "--task", "disease").stdout)
+    estimator = load_model(model)
+    assert labels == estimator.predict(rows.X, task=rows.task).tolist()
+    assert np.array_equal(values, estimator.decision_function(rows.X, task=rows.task))
+
+
+def test_the_task_column_of_training_is_remembered(run, model):
+    short = run("predict", "model.json", "test.csv").stdout
+    assert short == run("predict", "model.json", "test.csv", "--task", "disease").stdout
+
+
+def test_one_task_and_one_node_can_answer_for_all_rows(run, model, rows):
+    result = run(
+        "predict", "model.json", "test.csv", "--task-name", "flu", "--node-name", "rome"
+    )  # fmt: skip
+    expected = load_model(model).decision_function(rows.X, task="flu", node="rome")
+    assert np.array_equal(answers(result.stdout)[1], expected)
+
+
+def test_each_row_can_be_answered_by_its_own_node(run, model, rows):
+    result = run("predict", "model.json", "test.csv", "--node", "clinic")
+    expected = load_model(model).decision_function(rows.X, task=rows.task, node=rows.node)
+    assert np.array_equal(answers(result.stdout)[1], expected)
+
+
+def test_out_is_a_file_and_stdout_stays_empty(run, model):
+    expected = run("predict", "model.json", "test.csv").stdout
+    result = run("predict", "model.json", "test.csv", "--out", "answers.csv")
+    assert (result.stdout, result.stderr) == ("", "40 predictions: answers.csv\n")
+    assert (model.parent / "answers.csv").read_text() == expected
+
+
+def test_features_are_found_by_name_wherever_they_stand(run, model, tmp_path):
+    expected = run("predict", "model.json", "test.csv").stdout
+    with open("test.csv") as file:
+        table = list(csv.DictReader(file))
+    with open("turned.csv", "w", newline="") as file:
+        writer = csv.DictWriter(file, ["extra", "c", "b", "a", "disease"], extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows({**row, "extra": 99} for row in table)
+    assert run("predict", "model.json", "turned.csv").stdout == expected
+
+
+def test_a_model_of_one_task_needs_no_task(run, files):
+    run("train", "rows.csv", "--label", "state", "--features", "a,b,c")
+    result = run("predict", "model.json", "test.csv")
+    assert set(answers(result.stdout)[0]) == {"sick", "well"}
+
+
+def test_names_are_found_though_a_file_types_them_differently(run, files):
+    """Tasks 1, 2 and b are text; a file with 1 and 2 alone has numbers."""
+    text = (files / "rows.csv").read_text()
+    (files / "rows.csv").write_text(
+        text.replace("flu", "1") + "rome,b,0,0,1,sick\nrome,b,1,0,0,well\n"
+    )
+    (files / "test.csv").write_text("disease,a,b,c\n1,0.5,0.5,0.5\n1,-2,-2,-2\n")
+    run("train", "rows.csv", "--label", "state", "--task", "disease", "--transfer", "none")
+    assert answers(run("predict", "model.json", "test.csv").stdout)[0] == ["sick", "well"]
+
+
+def test_a_model_saved_in_python_predicts_from_files(run, model, rows):
+    estimator = load_model(model)
+    del estimator.columns_
+    save_model(estimator, "python.json")
+    expected = run("predict", "model.json", "test.csv", "--task-name", "flu").stdout
+    assert run("predict", "python.json", "test.csv", "--task-name", "flu").stdout == expected
+
+
+def test_an_unknown_task_or_node_is_refused(run, model):
+    assert run("predict", "model.json", "test.csv", "--task-name", "flue", exit_code=1).stderr == (
+        "Error: Unknown task 'flue'. Choose from cold, flu. Did you mean 'flu'?\n"
+    )
+    assert run("predict", "model.json", "test.csv", "--task", "clinic", exit_code=1).stderr == (
+        "Error: Unknown task 'berlin'. Choose from cold, flu.\n"
+    )
+    result = run("predict", "model.json", "test.csv", "--node-name", "roma", exit_code=1)
+    assert result.stderr == (
+        "Error: Unknown node 'roma'. Choose from berlin, paris, rome. Did you mean 'rome'?\n"
+    )
+
+
+def test_a_column_and_a_name_together_are_wrong_usage(run, model):
+    result = run("predict", "model.json", "test.csv", "--task", "disease", "--task-name", "flu",
+                 exit_code=2)  # fmt: skip
+    assert last_line(result) == "Error: Give --task or --task-name, not both."
+
+
+def test_a_missing_feature_is_refused(run, model):
+    (model.parent / "new.csv").write_text("a,b,disease\n1,2,flu\n")
+    assert run("predict", "model.json", "new.csv", exit_code=1).stderr == (
+        "Error: new.csv has no column 'c' for a feature. Choose from a, b, disease.\n"
+    )
+
+
+def test_several_tasks_without_a_column_are_wrong_usage(run, model, rows):
+    estimator = load_model(model)
+    del estimator.columns_
+    save_model(estimator, "python.json")
+    assert last_line(run("predict", "python.json", "test.csv", exit_code=2)) == (
+        "Error: The model knows several tasks (cold, flu): name their column with --task, or one "
+        "of them with --task-name."
+    )
+
+
+def test_another_number_of_columns_is_refused(run, model, rows):
+    estimator = load_model(model)
+    del estimator.columns_
+    save_model(estimator, "python.json")
+    (model.parent / "new.csv").write_text("a,b\n1,2\n")
+    result = run("predict", "python.json", "new.csv", "--task-name", "flu", exit_code=1)
+    assert result.stderr == (
+        "Error: The rows have 2 columns of numbers (a, b), but the model has 3 features. "
+        "Leave only those in the file.\n"
+    )
+
+
+def test_a_model_cut_in_half_is_refused(run, model):
+    text = model.read_text()
+    model.write_text(text[: len(text) // 2])
+    line = len(model.read_text().splitlines())
+    assert run("predict", "model.json", "test.csv", exit_code=1).stderr == (
+        f"Error: model.json is cut short or damaged at line {line}. "
+        "Train again, or restore the file from a copy.\n"
+    )
+
+
+def test_rows_in_place_of_the_model_are_refused(run, model):
+    assert run("predict", "test.csv", "model.json", exit_code=1).stderr == (
+        "Error: test.csv is not a model file. Give a file that 'dtsvm train' or save_model wrote.\n"
+    )

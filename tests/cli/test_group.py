@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 
@@ -108,6 +109,12 @@ def test_commands_can_be_chained_as_a_user_would(model):
     done = dtsvm_process("evaluate", "model.json", "test.csv", "--json", cwd=model.parent)
     assert done.stderr == ""
     assert json.loads(done.stdout)["rows"] == 40
+
+
+def test_a_terminal_without_greek_letters_shows_their_codes():
+    done = dtsvm_process("train", "--help", env={**os.environ, "PYTHONIOENCODING": "latin-1"})
+    assert done.returncode == 0
+    assert "\\u03b5" in done.stdout
 
 
 def test_main_is_the_entry_point():

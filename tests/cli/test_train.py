@@ -109,6 +109,13 @@ def test_groups_and_positive_labels_are_found_by_their_text(run, files):
     assert model.task_classes_.tolist() == [[8, 7], [7, 8]]
 
 
+def test_names_that_look_like_markup_are_shown_as_they_are(run, files):
+    text = (files / "rows.csv").read_text()
+    (files / "rows.csv").write_text(text.replace("flu", "[/flu]").replace("cold", "[red]cold"))
+    lines = run(*TRAIN).stdout.splitlines()
+    assert [line.split()[0] for line in lines[1:3]] == ["[/flu]", "[red]cold"]
+
+
 def test_a_file_of_links_is_a_network(run, files):
     (files / "links.csv").write_text("from,to\nberlin,paris\nparis,lyon\nlyon,rome\n")
     run(*TRAIN, "--network", "links.csv", "--relays", "auto")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import io
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,6 +27,12 @@ class LazyGroup(click.Group):
     def __init__(self, *args: Any, commands_at: Mapping[str, str], **options: Any) -> None:
         super().__init__(*args, **options)
         self.commands_at = commands_at
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run; where stdout cannot show a Greek letter it shows its code, as stderr always does."""
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")
+        return super().main(*args, **options)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands' names in the order of the table, which is the order of work."""

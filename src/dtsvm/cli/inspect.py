@@ -23,8 +23,9 @@ __all__ = ["inspect"]
 def inspect(model: Path, as_json: bool) -> None:
     """Show what MODEL holds, and how much its tasks share.
 
-    "shared" is |w₀| / (|w₀| + |w_t|): 100 % where a task has nothing of its own. "apart" is how
-    far the node furthest from the network's classifier is from it, relative to its size.
+    "shared" is |w₀| / (|w₀| + |w_t|): 100 % where a task has nothing of its own, – where it trained
+    alone. "apart" is how far the node furthest from the network's classifier is from it, relative
+    to its size.
 
     \b
       dtsvm inspect model.json
@@ -71,15 +72,18 @@ def _task(estimator: Any, t: int) -> dict[str, Any]:
     common = float(np.linalg.norm(parts[t]))
     specific = float(np.linalg.norm(estimator.specific_coef_[t]))
     both = common + specific
+    task = estimator.tasks_.tolist()[t]
+    # A task that trained alone has w₀ in proportion to w_t, which says nothing about sharing.
+    is_alone = [task] in estimator._groups(estimator.tasks_.tolist())
     is_held = ~np.isnan(estimator.node_intercept_[:, t])
     return {
-        "task": estimator.tasks_.tolist()[t],
+        "task": task,
         "negative": negative,
         "positive": positive,
         "nodes": estimator.nodes_[is_held].tolist(),
         "common_norm": common,
         "specific_norm": specific,
-        "shared": common / both if both else float("nan"),
+        "shared": common / both if both and not is_alone else float("nan"),
         "apart": _apart(estimator, t, is_held),
     }
 

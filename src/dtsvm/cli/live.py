@@ -46,8 +46,19 @@ def live(schedule: Path, out: Path | None, plot: Path | None) -> None:
     events = [{ couple = ["3v6", "flu"] }]
     tol = 1e-4
 
-    Events: enter, add_data, drop_data, leave, couple, decouple, link, unlink, set. Files are looked
-    for beside the plan. Ctrl-C keeps the rounds done.
+    Files are looked for beside the plan. Ctrl-C keeps the rounds done. Where an event names no node
+    it happens at every node that has rows of the task. Events:
+
+    \b
+      { enter = "flu" }   { enter = { task = "flu", node = "oslo", links = ["rome"] } }
+      { add_data = { task = "flu", node = "oslo", data = "more.csv" } }   digits: rows = 10
+      { drop_data = { task = "flu", node = "oslo", oldest = 10 } }
+      { leave = "flu" }   { leave = { task = "flu", node = "oslo", allow_split = true } }
+      { couple = ["flu", "3v6"] }   { decouple = "flu" }
+      { link = ["oslo", "rome"] }   { unlink = ["oslo", "rome"] }
+      { set = { C = 0.1 } }
+
+    The paper's Fig. 7:
 
     \b
       dtsvm live examples/fig7.toml --plot fig7.png
@@ -79,10 +90,10 @@ def _stage_bar() -> Iterator[StageBar]:
         yield None, None
         return
     progress = Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[note]}"),
+        TextColumn("{task.fields[note]}", markup=False),
         console=console,
         transient=True,
     )

@@ -40,6 +40,8 @@ def rows_for_model(
     for name, column, fixed in (("task", task, task_name), ("node", node, node_name)):
         if column is not None and fixed is not None:
             raise click.UsageError(f"Give --{name} or --{name}-name, not both.")
+    if "network" not in model.get_params(deep=False):
+        node = node_name = None  # rows were pooled: as in the estimators, a node changes nothing
     column = None if task_name is not None else task or _task_column(model)
     rows = read_rows(
         list(files), label=label, task=column, node=node, features=model.columns_.features

@@ -139,17 +139,12 @@ def read_schedule(path: str | PathLike[str]) -> Schedule:
     """
     file = Path(path)
     plan = _Plan(file, _parse(file))
-    plan.check_keys(plan.content, ("seed", "network", "settings", "digits", "tasks", "stages"), "")
-    seed = plan.content.get("seed", 0)
-    network = _read_network(plan, plan.table("network"))
-    settings = plan.table("settings", needed=False)
-    plan.check_keys(settings, SETTINGS, " in [settings]")
-    names = plan.table("tasks")
-    stages = _read_stages(plan, list(names))
-    digits = plan.table("digits", needed=False)
-    nodes = list(dict.fromkeys([*network.nodes, *_nodes_to_come(stages)]))
-    tasks = read_task_rows(file, names, digits, nodes, seed)
-    return Schedule(file, network, settings, tasks, stages)
+    try:
+        return _read(plan)
+    except DtsvmError:
+        raise
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ParameterError(f"{file} has a value of the wrong kind ({error}).") from error
 
 
 def run_schedule(
@@ -281,6 +276,20 @@ def _parse(path: Path) -> dict[str, Any]:
         raise DataError(f"{path} is not valid TOML: {error}.") from error
 
 
+def _read(plan: _Plan) -> Schedule:
+    plan.check_keys(plan.content, ("seed", "network", "settings", "digits", "tasks", "stages"), "")
+    network = _read_network(plan, plan.table("network"))
+    settings = plan.table("settings", needed=False)
+    plan.check_keys(settings, SETTINGS, " in [settings]")
+    Session(network, **settings)  # refuses what it could not use, before any row is read
+    tables = plan.table("tasks")
+    stages = _read_stages(plan, list(tables))
+    nodes = list(dict.fromkeys([*network.nodes, *_nodes_to_come(stages)]))
+    digits, seed = plan.table("digits", needed=False), plan.content.get("seed", 0)
+    tasks = read_task_rows(plan.path, tables, digits, nodes, seed)
+    return Schedule(plan.path, network, settings, tasks, stages)
+
+
 class _Plan:
     """A TOML file's content, refused with the place in it."""
 
@@ -343,8 +352,8 @@ def _read_stage(plan: _Plan, table: dict[str, Any], number: int, tasks: list[str
         raise ParameterError(f"{plan.path}: {where} needs events = [ … ].")
     return Stage(
         str(table.get("name", where)),
-        None if rounds is None else count(where, "rounds", rounds),
-        None if tol is None else positive(where, "tol", tol),
+        None if rounds is None else count(f"{plan.path}, {where}", "rounds", rounds),
+        None if tol is None else positive(f"{plan.path}, {where}", "tol", tol),
         tuple(_read_event(plan, event, where, tasks) for event in events),
     )
 
@@ -373,6 +382,8 @@ def _check_names(plan: _Plan, what: dict[str, Any], where: str, tasks: list[str]
     for key in ("tasks", "nodes", "links"):
         if not isinstance(what.get(key, []), list):
             raise ParameterError(f"{plan.path}: {where} needs {key} = [ … ].")
+    if len(what.get("tasks", [0, 0])) < 2:
+        raise ParameterError(f"{plan.path}: {where} needs two tasks, got {what['tasks']!r}.")
     if len(what.get("nodes", [0, 0])) != 2:
         raise ParameterError(f"{plan.path}: {where} needs two nodes, got {what['nodes']!r}.")
     for task in [*what.get("tasks", []), *([what["task"]] if "task" in what else [])]:

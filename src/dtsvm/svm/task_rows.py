@@ -18,6 +18,7 @@ from dtsvm.svm.names import match_names
 __all__ = ["TaskRows", "read_task_rows"]
 
 Pair = tuple[NDArray[Any], NDArray[Any]]
+# The keys of a task; it must have the first two.
 FILE_KEYS = ("data", "label", "node", "task", "features", "positive", "test")
 DIGIT_KEYS = ("data", "rows_per_node", "test_rows")
 
@@ -74,6 +75,8 @@ def read_task_rows(
             raise ParameterError(f"{plan}: task {task!r} needs data = 'digits' or a file.")
         known = DIGIT_KEYS if table["data"] == "digits" else FILE_KEYS
         _check_keys(plan, table, known, f"[tasks.{task}]")
+        if known[1] not in table:
+            raise ParameterError(f"{plan}: task {task!r} needs {known[1]} = ….")
     _check_keys(plan, digits, ("components", "scale", "draw"), "[digits]")
     rng = np.random.default_rng(seed)
     features = None
@@ -81,7 +84,7 @@ def read_task_rows(
     for task, table in tables.items():
         if table["data"] == "digits":
             features = features or _features(digits)
-            found[task] = _DigitRows(plan, task, table, digits, features, nodes, rng)
+            found[task] = _DigitRows(task, table, digits, features, nodes, rng)
         else:
             found[task] = _FileRows(plan, task, table, nodes)
     return found
@@ -103,8 +106,6 @@ class _FileRows(TaskRows):
     """Rows from CSV, Parquet or npz files beside the plan."""
 
     def __init__(self, plan: Path, task: str, table: dict[str, Any], nodes: list[Any]) -> None:
-        if "label" not in table:
-            raise ParameterError(f"{plan}: task {task!r} needs label = 'column'.")
         self.plan, self.task, self.table, self.nodes = plan, task, table, nodes
         self.features = table.get("features")
         self.train = self._by_node(table["data"])
@@ -164,7 +165,6 @@ class _DigitRows(TaskRows):
 
     def __init__(
         self,
-        plan: Path,
         task: str,
         table: dict[str, Any],
         digits: dict[str, Any],
@@ -172,8 +172,6 @@ class _DigitRows(TaskRows):
         nodes: list[Any],
         rng: np.random.Generator,
     ) -> None:
-        if "rows_per_node" not in table:
-            raise ParameterError(f"{plan}: task {task!r} needs rows_per_node = ….")
         self.task, self.nodes = task, nodes
         self.n_first = count(f"task {task!r}", "rows_per_node", table["rows_per_node"])
         self.labels = (-1, 1)

@@ -13,6 +13,7 @@ COMMANDS = {
     "evaluate": "dtsvm.cli.evaluate:evaluate",
     "inspect": "dtsvm.cli.inspect:inspect",
     "live": "dtsvm.cli.live:live",
+    "reproduce": "dtsvm.cli.reproduce:reproduce",
 }
 
 

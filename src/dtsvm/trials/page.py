@@ -151,13 +151,13 @@ def _section(result: Result, regimes: Sequence[Regime], svg: str) -> str:
 def _table1(result: Result, regimes: Sequence[Regime]) -> str:
     heads = "".join(f"<th>{v + 1}</th>" for v in range(table1.N_NODES))
     rows = [
-        _row(f"{side}, the paper", *values, kind="paper")
+        _row(f"{side}, the paper’s table", *values, kind="paper")
         for side, values in table1.PAPER_TABLE.items()
     ]
     for regime in regimes:
         shown = result.table.where(regime=regime.name)
         for side in table1.SIDES:
-            rows.append(_row(f"{side}, {regime.name}", *table1.summary(shown, side)))
+            rows.append(_row(f"{side}, {regime.name} regime", *table1.summary(shown, side)))
     return (
         '<p class="soft">Risk of Task 2 in percent, mean ± STD, by node; G is their mean.</p>'
         f'<div class="wide"><table><thead><tr><th></th>{heads}<th>G</th></tr></thead>'

@@ -1,0 +1,1 @@
+"""The cases, a module each: `run(settings)` returns results, the docstring says how."""

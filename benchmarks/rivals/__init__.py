@@ -1,0 +1,1 @@
+"""Whom we are measured against, each written the way its users would."""

@@ -1,11 +1,9 @@
-import os
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-# DTSVM_EXAMPLES multiplies how many cases hypothesis makes, for a long night's run.
-EXAMPLES = float(os.environ.get("DTSVM_EXAMPLES", "1"))
+from worlds import EXAMPLES
+
 settings.register_profile(
     "dtsvm",
     deadline=None,

@@ -4,7 +4,16 @@ import json
 import subprocess
 import sys
 
-OPTIONAL = ["matplotlib", "cvxpy", "grpc", "pandas", "polars", "pyarrow", "networkx", "cryptography"]
+OPTIONAL = [
+    "matplotlib",
+    "cvxpy",
+    "grpc",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "networkx",
+    "cryptography",
+]
 
 # scikit-learn itself imports pandas where it is installed, so only what we add counts.
 SCRIPT = """

@@ -34,7 +34,17 @@ def test_a_folder_imports_only_folders_before_it(folder):
 
 @pytest.mark.parametrize("folder", ["problem", "qp", "rounds"])
 def test_the_mathematics_has_no_sockets_clock_printing_or_hidden_randomness(folder):
-    banned = {"socket", "time", "random", "logging", "asyncio", "grpc", "threading", "rich", "click"}
+    banned = {
+        "socket",
+        "time",
+        "random",
+        "logging",
+        "asyncio",
+        "grpc",
+        "threading",
+        "rich",
+        "click",
+    }
     for path in modules(folder):
         assert not banned & {name.split(".")[0] for name in imported(path)}, path.name
         assert "print(" not in path.read_text()

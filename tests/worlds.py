@@ -1,11 +1,15 @@
 """Random networks, tasks and rows for hypothesis to play with."""
 
+import os
 from dataclasses import dataclass, field
 
 import numpy as np
 from hypothesis import strategies as st
 
 from dtsvm import Network, Session
+
+# DTSVM_EXAMPLES multiplies how many cases hypothesis makes, for a long night's run.
+EXAMPLES = float(os.environ.get("DTSVM_EXAMPLES", "1"))
 
 
 @dataclass

@@ -1,9 +1,9 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from reference import solve_pooled
 
 from dtsvm.problem import Certificate, Tally, certify, objective
+from reference import solve_pooled
 
 
 @given(st.integers(0, 10**6), st.integers(1, 3), st.floats(0.01, 5))

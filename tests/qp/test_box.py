@@ -1,9 +1,9 @@
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import solve_pooled
 
 from dtsvm.qp import dot, pull, solve, tally
+from reference import solve_pooled
 
 
 def setup(seed, n=30, p=4, dtype=np.float64):
@@ -64,9 +64,7 @@ def test_skipping_bound_rows_changes_no_bit():
         _, _, travel = solve(
             X, y, dual, norms, until, np.arange(200), u, 0.5, 0.5, 0.1, travel, 0.0, 0.0, 1
         )
-        solve(
-            X, y, plain, norms, np.zeros(200), np.arange(200), v, 0.5, 0.5, 0.1, 0.0, 0.0, 0.0, 1
-        )
+        solve(X, y, plain, norms, np.zeros(200), np.arange(200), v, 0.5, 0.5, 0.1, 0.0, 0.0, 0.0, 1)
     assert np.array_equal(dual, plain)
     assert np.array_equal(u, v)
     assert (until > travel).sum() > 20

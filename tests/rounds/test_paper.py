@@ -7,7 +7,6 @@ import pytest
 
 from dtsvm import Network, Session
 
-
 PATTERNS = np.array(list(itertools.product((0, 1, 2), repeat=3)))  # at 0, at the top, between
 
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from conftest import EXAMPLES
 from hypothesis import given, settings
+
 from reference import solve_pooled
-from worlds import make_world, worlds
+from worlds import EXAMPLES, make_world, worlds
 
 
 def suboptimality(world, info, tasks):

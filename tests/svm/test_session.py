@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-from reference import solve_pooled
 
 from dtsvm import Network, Session
 from dtsvm.errors import DataError, NetworkError, ParameterError
+from reference import solve_pooled
 
 
 def block(rng, n=12, p=3, tilt=0.0):

@@ -1,10 +1,11 @@
 """Agents agreeing: the step, membership, residuals, certificate and history."""
 
-from dtsvm.rounds.certify import average, certificate
+from dtsvm.rounds.certify import average, certificate, certificates
 from dtsvm.rounds.history import HISTORY, History, Info, Status
 from dtsvm.rounds.membership import Membership
 from dtsvm.rounds.state import State
 from dtsvm.rounds.step import exchange, local_step
+from dtsvm.rounds.stopping import Stopping
 
 __all__ = [
     "HISTORY",
@@ -13,8 +14,10 @@ __all__ = [
     "Membership",
     "State",
     "Status",
+    "Stopping",
     "average",
     "certificate",
+    "certificates",
     "exchange",
     "local_step",
 ]

@@ -13,7 +13,7 @@ from dtsvm.qp import tally
 from dtsvm.rounds.state import State
 from dtsvm.rounds.step import AgentArrays, RowArrays
 
-__all__ = ["average", "certificate"]
+__all__ = ["average", "certificate", "certificates"]
 
 Floats = NDArray[np.float64]
 
@@ -30,6 +30,12 @@ def average(state: State) -> tuple[Floats, Floats]:
 
 def certificate(state: State) -> Certificate:
     """Certify the network's answer; groups are independent, so their values add up."""
+    each = certificates(state)
+    return Certificate(sum(c.objective for c, _ in each), sum(c.bound for c, _ in each))
+
+
+def certificates(state: State) -> list[tuple[Certificate, int]]:
+    """Certify every group that agrees among itself; return its number of rows too."""
     state.prepare()
     common, specific = average(state)
     used = state.used
@@ -39,7 +45,7 @@ def certificate(state: State) -> Certificate:
         used, state.agent_arrays(), state.row_arrays(), common + specific, loss, positive, negative
     )
     settings = state.settings
-    objective = bound = 0.0
+    found = []
     counted = used[~state.agents["is_relay"][used]]
     for part in np.unique(state.common_part[counted]):
         mine = counted[state.common_part[counted] == part]
@@ -58,9 +64,8 @@ def certificate(state: State) -> Certificate:
             (settings.common_reg, settings.specific_reg),
             settings.C,
         )
-        objective += value.objective
-        bound += value.bound
-    return Certificate(objective, bound)
+        found.append((value, sum(len(state.row_slots[a]) for a in mine.tolist())))
+    return found
 
 
 @njit(cache=True, nogil=True)

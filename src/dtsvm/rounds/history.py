@@ -84,8 +84,20 @@ class History:
         if len(block):
             self._blocks.append(block)
 
+    @property
+    def last(self) -> NDArray[np.void]:
+        """The last round, as an array of one row or none."""
+        return self._blocks[-1][-1:] if self._blocks else np.zeros(0, HISTORY)
+
+    @property
+    def n_rounds(self) -> int:
+        """How many rounds there were."""
+        return int(self.last["round"][0]) if self._blocks else 0
+
     def array(self) -> NDArray[np.void]:
         """Return all rounds as one structured array."""
-        if len(self._blocks) != 1:
-            self._blocks = [np.concatenate([np.zeros(0, HISTORY), *self._blocks])]
+        if not self._blocks:
+            return np.zeros(0, HISTORY)
+        if len(self._blocks) > 1:
+            self._blocks = [np.concatenate(self._blocks)]
         return self._blocks[0]

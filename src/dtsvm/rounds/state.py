@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import connected_components
 
 from dtsvm.problem.settings import Settings
 from dtsvm.qp import pull, squared_norms
-from dtsvm.rounds.penalty import spectral_penalty
+from dtsvm.rounds.penalty import balanced, is_check, link_flow, next_check, start_penalty
 from dtsvm.rounds.step import Accuracy, AgentArrays, HalfArrays, RowArrays
 from dtsvm.rounds.table import Table
 
@@ -52,13 +52,14 @@ class State:
             gain=((2, 2), float), prox=((2,), float), estimate=((2, p1), float),
             inflow=((2, p1), float), pull=((p1,), float), shift=((p1,), float),
             decision=((p1,), float), travel=((), float), norm=((), float), drift=((), float),
-            sweeps=((), np.int64),
+            sweeps=((), np.int64), level=((2,), float),
         )  # fmt: skip
         self.halves = Table(
             owner=((), np.int64), twin=((), np.int64), is_wide=((), bool), is_across=((), bool),
-            penalty=((2,), float), state=((2, p1), float),
+            penalty=((2,), float), state=((2, p1), float), residual=((2, 2), float),
         )  # fmt: skip
         self.row_slots: dict[int, Slots] = {}
+        self.age = 0  # rounds since who is here last changed
         self._is_stale = True
 
     def set(self, settings: Settings) -> None:
@@ -69,7 +70,7 @@ class State:
             self.rows["until"][:] = 0.0
             self.agents["pull"][:] *= ratio
         self.settings = settings
-        self._is_stale = True
+        self._touch()
 
     def welcome(self, agents: Slots) -> None:
         """Start newcomers where the agents they are linked to stand, instead of at zero."""
@@ -81,6 +82,7 @@ class State:
             for agent in np.unique(owner[is_taught]).tolist():
                 teachers = other[is_taught & (owner == agent)]
                 estimate[agent, part] = estimate[teachers, part].mean(axis=0)
+                self.agents["level"][agent] = self.agents["level"][teachers[0]]
 
     def add_agents(self, node: Any, task: Any, is_relay: bool = False) -> Slots:
         """Make agents without rows or links; return their slots.
@@ -91,9 +93,10 @@ class State:
         self.agents["node"][slots] = node
         self.agents["task"][slots] = task
         self.agents["is_relay"][slots] = is_relay
+        self.agents["level"][slots] = 1.0
         for slot in slots.tolist():
             self.row_slots[slot] = np.zeros(0, np.int64)
-        self._is_stale = True
+        self._touch()
         return slots
 
     def remove_agent(self, agent: int) -> None:
@@ -102,7 +105,7 @@ class State:
         owned = self.halves.used
         self.unlink(owned[self.halves["owner"][owned] == agent])
         self.agents.release(np.array([agent]))
-        self._is_stale = True
+        self._touch()
 
     def link(self, a: Slots, b: Slots, is_wide: Any, is_across: Any) -> None:
         """Link agents a[i] and b[i]; the edge state starts at ρ x once the penalty is known."""
@@ -114,12 +117,12 @@ class State:
             self.halves["twin"][half] = twin
             self.halves["is_wide"][half] = is_wide
             self.halves["is_across"][half] = is_across
-        self._is_stale = True
+        self._touch()
 
     def unlink(self, halves: Slots) -> None:
         """Drop these link ends and their twins."""
         self.halves.release(np.unique(np.concatenate([halves, self.halves["twin"][halves]])))
-        self._is_stale = True
+        self._touch()
 
     def adopt_rows(self, X: NDArray[Any], y: NDArray[np.float64], agent: Slots) -> None:
         """Take over all rows at once, where they lie; `agent[i]` is the agent of row i."""
@@ -130,7 +133,7 @@ class State:
         owners, starts = np.unique(agent[order], return_index=True)
         for owner, mine in zip(owners.tolist(), np.split(order, starts[1:]), strict=True):
             self.row_slots[owner] = mine.astype(np.int64, copy=False)
-        self._is_stale = True
+        self._touch()
 
     def add_rows(self, agent: int, X: NDArray[Any], y: NDArray[np.float64]) -> None:
         """Give an agent more rows."""
@@ -139,7 +142,7 @@ class State:
         self.rows["y"][slots] = y
         squared_norms(self.rows["X"], slots, self.rows["norms"])
         self.row_slots[agent] = np.concatenate([self.row_slots[agent], slots])
-        self._is_stale = True
+        self._touch()
 
     def drop_rows(self, agent: int, is_dropped: NDArray[np.bool_]) -> None:
         """Take rows away from an agent, and their pull with them."""
@@ -150,7 +153,11 @@ class State:
         self.agents["pull"][agent] -= gone
         rows.release(slots[is_dropped])
         self.row_slots[agent] = slots[~is_dropped]
+        self._touch()
+
+    def _touch(self) -> None:
         self._is_stale = True
+        self.age = 0
 
     def prepare(self) -> None:
         """Derive what the last changes made stale."""
@@ -205,22 +212,26 @@ class State:
         is_counted[self._used] = ~self.agents["is_relay"][self._used]
         sizes = np.bincount(self.common_part, weights=is_counted)
         self.size = np.maximum(sizes, 1.0)[self.common_part]
+        level = self.agents["level"]
+        for agents in self._parts():
+            if (level[agents] != level[agents[0]]).any():  # sets that have just met
+                level[agents] = np.exp(np.log(level[agents]).mean(axis=0))
 
     def _set_penalties(self) -> None:
-        """Set ρ = 2η/A on every link end, keeping its multiplier: z ← z + (ρ_new − ρ_old) x."""
+        """Set ρ on every link end, keeping its multiplier: z ← z + (ρ_new − ρ_old) x."""
         ids = self._half_ids
         halves, agents = self.halves, self.agents
         owner = halves["owner"][ids]
-        settings = self.settings
-        eta = np.empty(len(ids))
-        inside, across = ~halves["is_across"][ids], halves["is_across"][ids]
-        auto = 1.0
-        if "auto" in (settings.task_penalty, settings.node_penalty) and across.any():
-            ends = np.stack([owner, halves["owner"][halves["twin"][ids]]], 1)[across]
-            auto = spectral_penalty(agents.capacity, ends, settings.C)
-        for mask, chosen in ((inside, settings.task_penalty), (across, settings.node_penalty)):
-            eta[mask] = auto if chosen == "auto" else float(chosen)
-        rho = np.repeat((2 * eta / self.size[owner])[:, None], 2, axis=1)
+        rho = agents["level"][owner].copy()
+        rho[:, 1] *= rho[:, 0]
+        rho *= self._start_penalties()[owner]
+        across = halves["is_across"][ids]
+        for mask, chosen in (
+            (~across, self.settings.task_penalty),
+            (across, self.settings.node_penalty),
+        ):
+            if chosen != "auto":
+                rho[mask] = 2 * float(chosen) / self.size[owner[mask], None]
         grown = rho - halves["penalty"][ids]
         p = self.n_features
         x = agents["estimate"][owner]
@@ -228,6 +239,69 @@ class State:
         halves["state"][ids, :, :p] += grown[:, None, :1] * x[:, :, :p] * wide
         halves["state"][ids, :, p:] += grown[:, None, 1:] * x[:, :, p:] * wide
         halves["penalty"][ids] = rho
+
+    def _start_penalties(self) -> NDArray[np.float64]:
+        """ρ to begin with, for the weights and the bias, by agent slot."""
+        start = np.ones((self.agents.capacity, 2))
+        settings = self.settings
+        if "auto" not in (settings.task_penalty, settings.node_penalty):
+            return start
+        for agents in self._parts():
+            slots = np.concatenate([self.row_slots[a] for a in agents.tolist()])
+            square = self.rows["norms"][slots].mean() / self.n_features if len(slots) else 1.0
+            start[agents] = start_penalty(
+                link_flow(*self._graph(agents)),
+                settings.C,
+                (settings.common_reg, settings.specific_reg),
+                self.size[agents[0]],
+                max(float(square), 1e-12),
+            )
+        return start
+
+    def _parts(self) -> list[Slots]:
+        """The agents that must agree on the common part, set by set."""
+        part = self.common_part[self._used]
+        order = np.argsort(part, kind="stable")
+        cuts = np.flatnonzero(np.diff(part[order])) + 1
+        return np.split(self._used[order], cuts)
+
+    def _graph(self, agents: Slots) -> tuple[int, NDArray[np.int64]]:
+        """The graph messages of one set travel on: its nodes, or its agents if on one node."""
+        halves = self.halves
+        mine = self._firsts[self._is_in(agents)[halves["owner"][self._firsts]]]
+        across = mine[halves["is_across"][mine]]
+        column = self.agents["node"] if len(across) else np.arange(self.agents.capacity)
+        mine = across if len(across) else mine
+        ends = np.stack([halves["owner"][mine], halves["owner"][halves["twin"][mine]]], 1)
+        found, flat = np.unique(column[ends], return_inverse=True)
+        links = np.unique(np.sort(flat.reshape(-1, 2), axis=1), axis=0)
+        return len(found), links
+
+    def _is_in(self, agents: Slots) -> NDArray[np.bool_]:
+        is_in = np.zeros(self.agents.capacity, bool)
+        is_in[agents] = True
+        return is_in
+
+    def next_check(self) -> int | None:
+        """Return in how many rounds the penalties are to be balanced; None if never again."""
+        if "auto" not in (self.settings.task_penalty, self.settings.node_penalty):
+            return None
+        check = next_check(self.age)
+        return None if check is None else check - self.age
+
+    def count_rounds(self, n: int) -> None:
+        """Grow older by `n` rounds, and balance the penalties if it is time."""
+        self.age += n
+        if not is_check(self.age) or self.next_check() is None:
+            return
+        residual, halves = self.halves["residual"], self.halves
+        for agents in self._parts():
+            mine = self._firsts[self._is_in(agents)[halves["owner"][self._firsts]]]
+            across = mine[halves["is_across"][mine]]
+            apart, moving = residual[across if len(across) else mine].sum(axis=0)
+            self.agents["level"][agents] = balanced(self.agents["level"][agents[0]], apart, moving)
+        self._set_penalties()
+        self._set_gains()
 
     def _set_gains(self) -> None:
         """1/U of every agent: U = ε/A + Σ_b ρ for the weights, Σ_b ρ for the bias."""
@@ -256,14 +330,17 @@ class State:
             self.rows["until"][self.row_slots[agent]] = 0.0
 
     def _proximal(self, total: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Weigh an unlinked bias as if it were one more feature of an average row's length."""
+        """Weigh an unlinked bias like a feature of a third of an average row's length.
+
+        Lighter would need fewer rounds, but makes an agent's own problem harder; ten is between.
+        """
         length = np.ones(len(total))
         for agent in self._used.tolist():
             slots = self.row_slots[agent]
             if len(slots):
                 length[agent] = max(float(self.rows["norms"][slots].mean()), 1e-12)
         with np.errstate(divide="ignore"):
-            return np.where(total[:, :, 0] > 0, total[:, :, 0] / length[:, None], 1.0)
+            return np.where(total[:, :, 0] > 0, 10.0 * total[:, :, 0] / length[:, None], 1.0)
 
     @property
     def used(self) -> Slots:
@@ -298,8 +375,9 @@ class State:
         """View the link ends as the compiled step takes them."""
         h = self.halves
         return HalfArrays(
-            self._half_ids, h["owner"], h["twin"], h["is_wide"], h["penalty"], h["state"]
-        )
+            self._half_ids, h["owner"], h["twin"], h["is_wide"], h["penalty"], h["state"],
+            h["residual"],
+        )  # fmt: skip
 
 
 def _connected(n: int, a: Slots, b: Slots) -> NDArray[np.int32]:

@@ -65,6 +65,7 @@ class HalfArrays(NamedTuple):
     is_wide: NDArray[np.bool_]  # same task: agree on the specific part too
     penalty: Floats  # (·, 2): ρ for the weights and for the bias
     state: Floats  # (·, 2, p+1): z
+    residual: Floats  # (·, 2, 2): last squared primal and dual residual, of weights and of biases
 
 
 class Accuracy(NamedTuple):
@@ -162,14 +163,16 @@ def exchange(
     g = halves.twin[h]
     a, b = halves.owner[h], halves.owner[g]
     p = agents.pull.shape[1] - 1
-    primal = dual = 0.0
+    residual = halves.residual[h]
+    residual[:] = 0.0
     for c in range(2 if halves.is_wide[h] else 1):
         for j in range(p + 1):
-            rho = halves.penalty[h, 1 if j == p else 0]
+            k = 1 if j == p else 0
+            rho = halves.penalty[h, k]
             xa, xb = agents.estimate[a, c, j], agents.estimate[b, c, j]
             za, zb = halves.state[h, c, j], halves.state[g, c, j]
-            primal += (xa - xb) ** 2
-            dual += (xa + xb - (za + zb) / rho) ** 2
+            residual[0, k] += (xa - xb) ** 2
+            residual[1, k] += (xa + xb - (za + zb) / rho) ** 2
             if back:
                 halves.state[h, c, j] = (1.0 - kappa) * za + kappa * (2.0 * rho * xb - zb)
             if there:
@@ -177,4 +180,7 @@ def exchange(
     size = 0.5 * (agents.norm[a] + agents.norm[b])
     if size == 0.0:
         return 0.0, 0.0
-    return np.sqrt(primal) / size, np.sqrt(dual) / size
+    return (
+        np.sqrt(residual[0, 0] + residual[0, 1]) / size,
+        np.sqrt(residual[1, 0] + residual[1, 1]) / size,
+    )

@@ -14,7 +14,17 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dtsvm.problem.certificate import Certificate
-from dtsvm.rounds import HISTORY, History, Info, State, Status, certificate, exchange, local_step
+from dtsvm.rounds import (
+    HISTORY,
+    History,
+    Info,
+    State,
+    Status,
+    Stopping,
+    certificates,
+    exchange,
+    local_step,
+)
 from dtsvm.rounds.step import Accuracy, AgentArrays, HalfArrays, RowArrays
 
 __all__ = ["Memory"]
@@ -44,134 +54,143 @@ class Memory:
     loss: float = 0.0
     seed: int = 0
     n_threads: int | None = None
-    n_rounds: int = 0
     seconds: float = 0.0
     history: History = field(default_factory=History)
 
     def __post_init__(self) -> None:
         self._rng = np.random.default_rng(self.seed)
 
+    @property
+    def n_rounds(self) -> int:
+        """Rounds done so far."""
+        return self.history.n_rounds
+
     def train(
         self,
         *,
         max_rounds: int,
-        tol: float,
+        tol: float | None,
         max_seconds: float | None = None,
         on_round: Callable[[Info], None] | None = None,
-        stop_early: bool = True,
     ) -> Info:
-        """Run rounds until the residuals and the certified gap are below `tol`, or a limit is met.
+        """Run rounds until the answer is certified to `tol`, or a limit is met.
 
-        Ctrl-C ends training with the state of the last whole round.
+        Without `tol` it runs `max_rounds`. Ctrl-C ends it with the state of the last whole round.
         """
         started = time.perf_counter()
-        first = self.n_rounds
+        rule = Stopping(tol or 0.0, self.n_rounds, self.n_rounds)
         status = Status.MAX_ROUNDS
-        certified: Certificate | None = None
-        next_check = first
-        chunk = 1 if on_round else 8
+        has_looked = False
+        chunk, last = (1 if on_round else 8), self.n_rounds + max_rounds
         try:
-            while self.n_rounds - first < max_rounds:
+            while self.n_rounds < last and status is Status.MAX_ROUNDS:
                 before = time.perf_counter()
-                n = min(chunk, max_rounds - (self.n_rounds - first))
-                block = self._advance(n, tol if stop_early else -1.0, next_check)
-                certified = None
-                if stop_early and self._is_calm(block, tol) and self.n_rounds >= next_check:
-                    certified = self._certify(block)
-                    if _is_certified(certified, tol, self.state):
-                        status = Status.CONVERGED
-                    # Certifying costs about a sweep: wait a little longer after each failure.
-                    next_check = self.n_rounds + max(2, (self.n_rounds - first) // 20)
-                self.history.append(block)
-                spent = time.perf_counter() - before
-                if on_round:
-                    on_round(self._info(status, block, certified, started))
-                elif spent < CHUNK_SECONDS / 4:
-                    chunk = min(2 * chunk, 4096)
-                if status is Status.CONVERGED:
-                    break
-                if max_seconds is not None and time.perf_counter() - started > max_seconds:
+                self._advance(self._until(chunk, last, rule), rule, tol is not None)
+                has_looked, is_done = self._look(rule) if tol is not None else (False, False)
+                if is_done:
+                    status = Status.CONVERGED
+                elif max_seconds is not None and time.perf_counter() - started > max_seconds:
                     status = Status.TIME_LIMIT
-                    break
+                if on_round:
+                    on_round(self._info(status, started))
+                elif time.perf_counter() - before < CHUNK_SECONDS / 4:
+                    chunk = min(2 * chunk, 4096)
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
-        rows = self.history.array()
-        last = rows[-1:] if len(rows) else np.zeros(1, HISTORY)
-        if certified is None:
-            certified = self._certify(last)
-        info = self._info(status, last, certified, started)
-        self.seconds += time.perf_counter() - started
+        if not has_looked:
+            self._certify()
+        info = self._info(status, started)
+        self.seconds = info.seconds
         return info
 
     def describe(self) -> dict[str, Any]:
         """Return what `restore` needs beside the history."""
         return {
-            "n_rounds": self.n_rounds,
             "seconds": self.seconds,
+            "age": self.state.age,
             "rng": self._rng.bit_generator.state,
         }
 
     def restore(self, described: dict[str, Any], history: NDArray[np.void]) -> None:
         """Take over what `describe` returned."""
-        self.n_rounds, self.seconds = described["n_rounds"], described["seconds"]
+        self.seconds, self.state.age = described["seconds"], described["age"]
         self._rng.bit_generator.state = described["rng"]
         self.history.append(history)
 
-    def _is_calm(self, block: NDArray[np.void], tol: float) -> bool:
-        return bool(block["primal_residual"][-1] <= tol and block["dual_residual"][-1] <= tol)
+    def _until(self, chunk: int, last: int, rule: Stopping) -> int:
+        """How many rounds may pass without looking up: to a limit, a check or a milestone."""
+        done = self.n_rounds - rule.n_rounds
+        milestone = max(64, 1 << done.bit_length()) - done
+        check = self.state.next_check() or milestone
+        return min(chunk, last - self.n_rounds, milestone, check)
 
-    def _certify(self, block: NDArray[np.void]) -> Certificate:
-        certified = certificate(self.state)
-        block["objective"][-1] = certified.objective
-        block["gap"][-1] = certified.gap
-        return certified
+    def _look(self, rule: Stopping) -> tuple[bool, bool]:
+        """Certify if it is worth while; say whether it was, and whether training is done."""
+        row = self.history.last[0]
+        is_calm = rule.is_calm(row["primal_residual"], row["dual_residual"])
+        if is_calm and self.n_rounds >= rule.next_look:
+            rule.looked(self.n_rounds)
+            return True, rule.is_certified(self._certify(), self.state.settings.C)
+        if rule.is_milestone(self.n_rounds):
+            self._certify()
+            return True, False
+        return False, False
 
-    def _info(
-        self, status: Status, block: NDArray[np.void], certified: Certificate | None, started: float
-    ) -> Info:
-        last = block[-1]
+    def _certify(self) -> list[tuple[Certificate, int]]:
+        each = certificates(self.state)
+        total = Certificate(sum(c.objective for c, _ in each), sum(c.bound for c, _ in each))
+        row = self.history.last
+        row["objective"], row["gap"] = total.objective, total.gap
+        return each
+
+    def _info(self, status: Status, started: float) -> Info:
+        row = self.history.last[0] if self.n_rounds else np.zeros(1, HISTORY)[0]
         return Info(
             status=status,
             n_rounds=self.n_rounds,
-            objective=certified.objective if certified else float("nan"),
-            gap=certified.gap if certified else float("nan"),
-            primal_residual=float(last["primal_residual"]),
-            dual_residual=float(last["dual_residual"]),
-            messages_sent=int(last["messages_sent"]),
-            bytes_sent=int(last["bytes_sent"]),
+            objective=float(row["objective"]),
+            gap=float(row["gap"]),
+            primal_residual=float(row["primal_residual"]),
+            dual_residual=float(row["dual_residual"]),
+            messages_sent=int(row["messages_sent"]),
+            bytes_sent=int(row["bytes_sent"]),
             seconds=self.seconds + time.perf_counter() - started,
         )
 
-    def _advance(self, n: int, tol: float, not_before: int) -> NDArray[np.void]:
-        """Run up to `n` rounds, fewer if the residuals fall below `tol` from round `not_before`."""
+    def _advance(self, n: int, rule: Stopping, may_stop: bool) -> None:
+        """Run up to `n` rounds, fewer if agents are calm and a look at the certificate is due."""
         state = self.state
         state.prepare()
-        across = state.firsts[state.halves["is_across"][state.firsts]]
         heard = self._draw_heard(n)
         log = np.zeros((n, 3))
         arrays = (state.agent_arrays(), state.row_arrays(), state.half_arrays())
         settings = (state.settings.C, state.settings.relaxation, state.accuracy)
-        done = self._loop(n, arrays, settings, heard, log, tol, not_before - self.n_rounds)
-        block = np.zeros(done, HISTORY)
-        rounds = np.arange(1, done + 1)
+        calm = rule.residual_tol if may_stop else -1.0
+        done = self._loop(n, arrays, settings, heard, log, calm, rule.next_look - self.n_rounds)
+        self.history.append(self._block(log[:done]))
+        state.count_rounds(done)
+
+    def _block(self, log: NDArray[np.float64]) -> NDArray[np.void]:
+        """History rows from the compiled loop's log."""
+        state = self.state
+        block = np.zeros(len(log), HISTORY)
+        rounds = np.arange(1, len(log) + 1)
         block["round"] = self.n_rounds + rounds
-        block["primal_residual"], block["dual_residual"] = log[:done, 0], log[:done, 1]
-        block["sweeps"] = log[:done, 2]
+        block["primal_residual"], block["dual_residual"] = log[:, 0], log[:, 1]
+        block["sweeps"] = log[:, 2]
         block["objective"] = block["gap"] = np.nan
-        sent, carried = self._sent
+        across = state.firsts[state.halves["is_across"][state.firsts]]
         wide = int(state.halves["is_wide"][across].sum())
         numbers = (state.n_features + 1) * (len(across) + wide)
+        sent, carried = self._sent
         block["messages_sent"] = sent + 2 * len(across) * rounds
         block["bytes_sent"] = carried + 2 * 8 * numbers * rounds
-        self.n_rounds += done
         return block
 
     @property
     def _sent(self) -> tuple[int, int]:
-        rows = self.history.array()
-        return (
-            (int(rows["messages_sent"][-1]), int(rows["bytes_sent"][-1])) if len(rows) else (0, 0)
-        )
+        last = self.history.last
+        return (int(last["messages_sent"][0]), int(last["bytes_sent"][0])) if len(last) else (0, 0)
 
     def _draw_heard(self, n: int) -> NDArray[np.bool_]:
         if self.loss == 0.0:
@@ -226,12 +245,6 @@ class Memory:
                 if log[k, 0] <= tol and log[k, 1] <= tol and k + 1 >= not_before:
                     return k + 1
         return n
-
-
-def _is_certified(value: Certificate, tol: float, state: State) -> bool:
-    """Whether the gap is small: against the bound, or, where all rows fit, against C·n."""
-    nothing_learnt = state.settings.C * len(state.rows)
-    return value.objective - value.bound <= tol * max(value.bound, 1e-6 * nothing_learnt)
 
 
 @njit(cache=True, nogil=True)

@@ -166,7 +166,7 @@ class DSVM(Networked):
     >>> X = rng.normal(size=(60, 3))
     >>> y = np.where(X[:, 0] > 0, "yes", "no")
     >>> clf = DSVM(network="ring").fit(X, y, node=np.arange(60) % 4)
-    >>> clf.predict(X[:2], node=3).tolist() == y[:2].tolist()
+    >>> clf.score(X, y, node=3) > 0.95
     True
     """
 

@@ -286,10 +286,9 @@ class Session(Presence):
         self._place_relays_or_refuse()
         self.info = memory.train(
             max_rounds=rounds or MAX_ROUNDS,
-            tol=tol or self._settings.tol,
+            tol=tol if rounds else tol or self._settings.tol,
             max_seconds=seconds,
             on_round=on_round,
-            stop_early=rounds is None or tol is not None,
         )
         return self.info
 

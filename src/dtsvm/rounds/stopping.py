@@ -1,0 +1,48 @@
+"""When training is done: agents agree, and the certificate says that the answer is good."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dtsvm.problem.certificate import Certificate
+
+__all__ = ["Stopping"]
+
+
+@dataclass
+class Stopping:
+    """The rule: certified gap at most `tol`, linked agents alike and at rest to ten times that.
+
+    The objective is flat at its minimum, so a gap of `tol` needs no better agreement. Certifying
+    costs about a sweep over the rows: it is done when the residuals are small, then less and less
+    often, and at rounds 64, 128, 256, … so that a long run shows where it stands.
+    """
+
+    tol: float
+    n_rounds: int  # when it began
+    next_look: int = 0
+
+    @property
+    def residual_tol(self) -> float:
+        """Residual at which a look at the certificate is worth while."""
+        return 10.0 * self.tol
+
+    def is_calm(self, primal: float, dual: float) -> bool:
+        """Whether agents agree and rest."""
+        return primal <= self.residual_tol and dual <= self.residual_tol
+
+    def is_milestone(self, n_rounds: int) -> bool:
+        """Whether a certificate is due just to show progress."""
+        done = n_rounds - self.n_rounds
+        return done >= 64 and done & (done - 1) == 0
+
+    def looked(self, n_rounds: int) -> None:
+        """Wait a little longer before the next look."""
+        self.next_look = n_rounds + max(2, (n_rounds - self.n_rounds) // 20)
+
+    def is_certified(self, each: list[tuple[Certificate, int]], C: float) -> bool:
+        """Whether every group's gap is small: against its bound, or, if all its rows fit, C·n."""
+        return all(
+            value.objective - value.bound <= self.tol * max(value.bound, 1e-6 * C * max(n, 1))
+            for value, n in each
+        )

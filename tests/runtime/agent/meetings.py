@@ -4,7 +4,7 @@ import numpy as np
 
 from dtsvm import Network, Session
 from dtsvm.problem import Settings
-from dtsvm.runtime.agent.node import Node, Timing
+from dtsvm.runtime.agent.node import Node
 from worlds import rows
 
 FIXED = {"C": 0.1, "task_penalty": 2.0, "node_penalty": 3.0, "tol": 1e-6}
@@ -113,8 +113,8 @@ def distance(nodes, session):
 
 def cold(network, blocks, settings=FIXED):
     """The pooled optimum: a fresh session trained far beyond the nodes' tolerance."""
-    live = make_session(network, blocks, {**settings, "tol": 1e-9})
-    live.run(tol=1e-9)
+    live = make_session(network, blocks, settings)
+    live.run(rounds=2000)
     return live
 
 

@@ -8,12 +8,18 @@ from dtsvm.runtime.agent.keep import dump, restore
 from dtsvm.runtime.agent.node import Timing
 
 TEN = [f"n{i}" for i in range(10)]
-SEEDS = 20
+LOSSY = {**FIXED, "tol": 1e-5}
+SEEDS = [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 20))]
 
 
-def revive(carrier, network, blocks, name, checkpoint, incarnation):
+def revive(carrier, network, blocks, name, checkpoint, incarnation, settings=FIXED):
     node = make_node(
-        name, network.neighbours(name), blocks, incarnation=incarnation, now=carrier.now
+        name,
+        network.neighbours(name),
+        blocks,
+        settings,
+        incarnation=incarnation,
+        now=carrier.now,
     )
     if checkpoint:
         restore(node, checkpoint)
@@ -22,12 +28,12 @@ def revive(carrier, network, blocks, name, checkpoint, incarnation):
     return node
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_loss_and_every_agent_killed_once_still_end_at_the_pooled_optimum(seed):
     rng = np.random.default_rng(seed)
     network = Network.random(TEN, degree=0.4, seed=seed)
     blocks = make_blocks(TEN, ["one"], n=8, seed=seed)
-    carrier = Carrier(build(network, blocks), loss=0.3, rng=rng)
+    carrier = Carrier(build(network, blocks, LOSSY), loss=0.3, rng=rng)
     kills = dict(zip(rng.permutation(np.arange(20, 200, 15)).tolist(), TEN, strict=False))
     dead, kept = {}, {}
     for tick in range(260):
@@ -36,7 +42,7 @@ def test_loss_and_every_agent_killed_once_still_end_at_the_pooled_optimum(seed):
             dead[name] = tick + int(rng.integers(1, 25))
             del carrier.nodes[name]
         for name in [n for n, back in dead.items() if back == tick]:
-            revive(carrier, network, blocks, name, kept.get(name), tick + 2)
+            revive(carrier, network, blocks, name, kept.get(name), tick + 2, LOSSY)
         carrier.tick()
         if tick % 10 == 0:
             kept.update({n: dump(v, {"one": 8}) for n, v in carrier.nodes.items()})

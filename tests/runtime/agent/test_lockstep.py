@@ -56,7 +56,7 @@ def test_personal_tasks_are_linked_across_the_network():
     carrier = Carrier(nodes)
     carrier.meet()
     live = make_session(network, blocks, FIXED, personal=True)
-    live.run(tol=1e-9)
+    live.run(rounds=2000)
     carrier.run_until_settled()
     assert distance(nodes, live) < 1e-4
 

@@ -30,7 +30,7 @@ from dtsvm.errors import DataError, NetworkError, did_you_mean
 from dtsvm.problem import Settings
 from dtsvm.rounds import State, exchange, local_step, receive, send
 from dtsvm.runtime.agent import wire_pb2 as wire
-from dtsvm.runtime.agent.check import PROTOCOL, News, Refused, parse, read_roster, read_values
+from dtsvm.runtime.agent.check import PROTOCOL, Refused, parse, read_roster, read_values
 from dtsvm.runtime.agent.mail import Mail
 from dtsvm.runtime.agent.roster import Entry, Roster
 
@@ -124,6 +124,7 @@ class Node:
         self.refused: Counter[str] = Counter()
         self.remembered: dict[Key, tuple[Floats, Floats]] = {}  # z from a checkpoint
         self.heard: list[str] = []  # in the last round
+        self._heard_since: set[str] = set()
         self._halves: dict[Key, int] = {}
         self._residuals: dict[int, float] = {}  # of each link end when it last heard something
         self._told: dict[str, bytes] = {}  # values of the last round, by neighbour
@@ -428,22 +429,23 @@ class Node:
                 residual = max(residual, agents.drift[agent] / agents.norm[agent])
         self.heard = [name for name, news in letters.items() if news]
         self.residual = float(residual)
-        self._count_calm(self._is_all_heard(letters))
+        self._heard_since.update(self.heard)
+        self._count_calm()
 
-    def _is_all_heard(self, letters: dict[str, News | None]) -> bool:
-        return all(news or self.mail[name].is_settled for name, news in letters.items())
+    def _count_calm(self) -> None:
+        """c ← 1 + min(c, c of the neighbours) while calm: c turns of calm as far as c links.
 
-    def _count_calm(self, is_all_heard: bool) -> None:
-        """c ← 1 + min(c, c of the neighbours) while calm: c rounds of calm as far as c links.
-
-        A settled neighbour has counted far enough and counts no further, so it is left out.
+        A turn ends when every neighbour has been heard since the last, so that lost messages slow
+        it down and do not break it. A settled neighbour has counted far enough and counts no
+        further, so it is left out.
         """
         if self.residual > CALM_SHARE * self.settings.tol:
             self.calm = 0
             return
-        around = [self.mail[name] for name in self.present]
-        least = min([self.calm, *(mail.calm for mail in around if not mail.is_settled)])
-        self.calm = least + 1 if is_all_heard else least
+        waited = [name for name in self.present if not self.mail[name].is_settled]
+        if all(name in self._heard_since for name in waited):
+            self.calm = 1 + min([self.calm, *(self.mail[name].calm for name in waited)])
+            self._heard_since.clear()
         self.is_settled = self.calm > 2 * self._width + CALM_MARGIN
 
     # Messages

@@ -331,18 +331,26 @@ class Node:
 
     def begin(self, now: float) -> dict[str, bytes]:
         """Solve every agent's own problem; return what each neighbour is to be told."""
+        self.open(now)
+        self.solve()
+        return self.tell()
+
+    def open(self, now: float) -> None:
+        """Begin a round with those who are here now."""
         self._announce(now)
         self._adapt()
         ahead = max((self.mail[name].newest for name in self.present), default=0)
         self.round = max(self.round + 1, ahead)
-        self.solve()
+        self.state.prepare()
+
+    def tell(self) -> dict[str, bytes]:
+        """Return what each neighbour is to be told."""
         self._told = self._values()
         return self._messages()
 
     def solve(self) -> None:
-        """x = argmin …, for every agent here."""
+        """x = argmin …, for every agent here; the only part of a round that takes long."""
         state = self.state
-        state.prepare()
         arrays = (state.agent_arrays(), state.row_arrays(), state.half_arrays())
         for agent in state.used.tolist():
             local_step(agent, *arrays, self.settings.C, state.accuracy)

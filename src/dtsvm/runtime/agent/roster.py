@@ -102,12 +102,19 @@ class Roster:
             for _, e in sorted(self.entries.items())
         ]
         text = json.dumps([entries, sorted(self.couples)]).encode()
+        self._groups: dict[str, str] = {}
+        self._around: dict[str, list[str]] = {}
         self.digest = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
 
     # Who is here
 
     def neighbours(self, node: str) -> list[str]:
         """Return the nodes that hear `node` and are heard by it."""
+        if node not in self._around:
+            self._around[node] = self._find_neighbours(node)
+        return self._around[node]
+
+    def _find_neighbours(self, node: str) -> list[str]:
         entry = self.entries.get(node)
         if entry is None or entry.has_left:
             return []
@@ -152,6 +159,11 @@ class Roster:
 
     def group(self, task: str) -> str:
         """Return the name of a task's group: the least of its tasks."""
+        if task not in self._groups:
+            self._groups[task] = self._find_group(task)
+        return self._groups[task]
+
+    def _find_group(self, task: str) -> str:
         found = {task}
         while True:
             more = {t for pair in self.couples if found & set(pair) for t in pair} | found

@@ -216,9 +216,7 @@ def _asked(words: tuple[str, ...], task: str | None) -> dict[str, Any]:
             return {"command": "rows", "file": str(Path(file).absolute()), "task": task}
         case ("link", name, address):
             return {"command": "link", "name": name, "address": address}
-    raise click.UsageError(
-        f"An agent cannot be told {' '.join(words)!r}: see 'dtsvm tell --help'."
-    )
+    raise click.UsageError(f"An agent cannot be told {' '.join(words)!r}: see 'dtsvm tell --help'.")
 
 
 @click.command()

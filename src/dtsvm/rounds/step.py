@@ -225,4 +225,4 @@ def receive(h: int, agents: AgentArrays, halves: HalfArrays, q: Floats, kappa: f
             halves.state[h, c, j] = (1.0 - kappa) * z + kappa * q[c, j]
     if agents.norm[a] == 0.0:
         return 0.0 if total == 0.0 else 1.0
-    return np.sqrt(total) / agents.norm[a]
+    return float(np.sqrt(total) / agents.norm[a])

@@ -1,1 +1,1 @@
-"""One process a node: its own rows, its neighbours' messages, no centre. Needs the extra `agent`."""
+"""One process a node: its own rows, its neighbours' messages, no centre; extra `agent`."""

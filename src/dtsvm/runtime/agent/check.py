@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dtsvm.runtime.agent import wire_pb2 as wire
 from dtsvm.runtime.agent.roster import Entry, Pair
 
-__all__ = ["NODE_NAME", "PROTOCOL", "Refused", "News", "parse", "read_roster", "read_values"]
+__all__ = ["NODE_NAME", "PROTOCOL", "News", "Refused", "parse", "read_roster", "read_values"]
 
 PROTOCOL = 1
 NODE_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,61}[A-Za-z0-9])?")
@@ -57,8 +57,7 @@ def read_values(message: Any, n_numbers: int) -> News:
         rows = 2 if pair[0] == pair[1] else 1
         if len(value.numbers) != 8 * rows * n_numbers:
             raise Refused(
-                f"task {pair[0]!r} has {len(value.numbers)} bytes instead of "
-                f"{8 * rows * n_numbers}"
+                f"task {pair[0]!r} has {len(value.numbers)} bytes instead of {8 * rows * n_numbers}"
             )
         numbers = np.frombuffer(value.numbers, "<f8").reshape(rows, n_numbers)
         if not np.isfinite(numbers).all():

@@ -71,7 +71,7 @@ def check_name(name: Any) -> str:
     """Return a node's name if certificates can carry it."""
     if not isinstance(name, str) or not NODE_NAME.fullmatch(name):
         raise NetworkError(
-            f"{name!r} cannot be the name of a node: use up to 63 letters, digits, dots and hyphens."
+            f"{name!r} cannot be the name of a node: use up to 63 letters, digits, dots, hyphens."
         )
     return name
 

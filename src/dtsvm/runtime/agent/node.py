@@ -227,7 +227,8 @@ class Node:
             return False
         if now - mail.heard_at > self.timing.evict_seconds:
             log.warning(
-                "Node %s heard nothing from node %s since round %d (%.0f s); it goes on without it.",
+                "Node %s heard nothing from node %s since round %d (%.0f s); "
+                "it goes on without it.",
                 self.name, name, mail.newest, now - mail.heard_at,
             )  # fmt: skip
             mail.forget()
@@ -349,7 +350,7 @@ class Node:
         return self._messages()
 
     def solve(self) -> None:
-        """x = argmin …, for every agent here; the only part of a round that takes long."""
+        """X = argmin …, for every agent here; the only part of a round that takes long."""
         state = self.state
         arrays = (state.agent_arrays(), state.row_arrays(), state.half_arrays())
         for agent in state.used.tolist():
@@ -383,7 +384,7 @@ class Node:
         return out
 
     def _values(self) -> dict[str, bytes]:
-        """q of every link, by neighbour; protobuf fields may be put one after another."""
+        """Q of every link, by neighbour; protobuf fields may be put one after another."""
         agents, halves = self.state.agent_arrays(), self.state.half_arrays()
         q = np.zeros((2, self.n_features + 1))
         out: dict[str, bytes] = {}
@@ -441,7 +442,7 @@ class Node:
         self._count_calm()
 
     def _count_calm(self) -> None:
-        """c ← 1 + min(c, c of the neighbours) while calm: c turns of calm as far as c links.
+        """C ← 1 + min(c, c of the neighbours) while calm: c turns of calm as far as c links.
 
         A turn ends when every neighbour has been heard since the last, so that lost messages slow
         it down and do not break it. A settled neighbour has counted far enough and counts no

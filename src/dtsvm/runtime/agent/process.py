@@ -262,7 +262,9 @@ async def _listen(
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             asked = json.loads(await reader.readline())
-            answered = await answer(asked) if isinstance(asked, dict) else {"error": "Not an object."}
+            answered = (
+                await answer(asked) if isinstance(asked, dict) else {"error": "Not an object."}
+            )
         except ValueError:
             answered = {"error": "That is not JSON."}
         writer.write(json.dumps(answered).encode() + b"\n")

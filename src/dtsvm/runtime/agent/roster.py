@@ -131,7 +131,7 @@ class Roster:
             edge = [n for v in edge for n in self.neighbours(v) if n not in found]
             edge = list(dict.fromkeys(edge))
             step = max(found.values()) + 1
-            found.update({n: step for n in edge})
+            found.update(dict.fromkeys(edge, step))
         return found
 
     def is_whole(self, node: str) -> bool:
@@ -178,9 +178,7 @@ class Roster:
         node, task = agent
         group = self.group(task)
         found = [
-            ((node, t), False)
-            for t in self.tasks_at(node)
-            if t != task and self.group(t) == group
+            ((node, t), False) for t in self.tasks_at(node) if t != task and self.group(t) == group
         ]
         for other in self.neighbours(node):
             for t in self.tasks_at(other):
@@ -198,7 +196,7 @@ class Roster:
                 if other not in found:
                     found.add(other)
                     edge.append(other)
-        scales = dict(((e.name, t), s) for e in self.entries.values() for t, s in e.tasks)
+        scales = {(e.name, t): s for e in self.entries.values() for t, s in e.tasks}
         mean = sum(2.0 ** scales[a] for a in found) / len(found)
         return Part(frozenset(found), _graph(links), mean)
 

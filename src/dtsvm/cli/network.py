@@ -95,7 +95,6 @@ def add(site: Path, name: str, links: tuple[str, ...], listen: str) -> None:
         raise NetworkError(f"{site / name} exists already. Choose another name.")
     configs = {other: read_config(site / other / "node.toml") for other in links}
     first = next(iter(configs.values()))
-    text = first.path.read_text(encoding="utf-8")
     tasks = {t: _task_lines(c.data, c.label, c.labels) for t, c in first.tasks.items()}
     around = {other: config.listen for other, config in configs.items()}
     shared = {k: getattr(first.settings, k) for k in vars(first.settings)}

@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import DTypeLike, NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from dtsvm.problem.settings import Settings
 from dtsvm.qp import pull, squared_norms
@@ -167,6 +166,7 @@ class State:
         self._index_rows()
         self._index_halves()
         self._find_parts()
+        self._start = self._start_penalties()
         self._set_penalties()
         self._set_gains()
         self._is_stale = False
@@ -224,7 +224,7 @@ class State:
         owner = halves["owner"][ids]
         rho = agents["level"][owner].copy()
         rho[:, 1] *= rho[:, 0]
-        rho *= self._start_penalties()[owner]
+        rho *= self._start[owner]
         across = halves["is_across"][ids]
         for mask, chosen in (
             (~across, self.settings.task_penalty),
@@ -317,8 +317,7 @@ class State:
         reg = np.array([self.settings.common_reg, self.settings.specific_reg])
         counts = np.where(agents["is_relay"], 0.0, 1.0)
         total[:, :, 0] += counts[:, None] * reg / size[:, None]
-        is_free = total[:, :, 1] == 0
-        prox = np.where(is_free, self._proximal(total), 0.0)
+        prox = self._proximal(total)
         total[:, :, 1] += prox
         gain = np.zeros_like(total)
         np.divide(1.0, total, out=gain, where=total > 0)
@@ -334,13 +333,14 @@ class State:
 
         Lighter would need fewer rounds, but makes an agent's own problem harder; ten is between.
         """
-        length = np.ones(len(total))
-        for agent in self._used.tolist():
+        prox = np.zeros((len(total), 2))
+        is_free = total[:, :, 1] == 0
+        for agent in self._used[is_free[self._used].any(axis=1)].tolist():
             slots = self.row_slots[agent]
-            if len(slots):
-                length[agent] = max(float(self.rows["norms"][slots].mean()), 1e-12)
-        with np.errstate(divide="ignore"):
-            return np.where(total[:, :, 0] > 0, 10.0 * total[:, :, 0] / length[:, None], 1.0)
+            length = max(float(self.rows["norms"][slots].mean()), 1e-12) if len(slots) else 1.0
+            weights = total[agent, :, 0]
+            prox[agent] = is_free[agent] * np.where(weights > 0, 10.0 * weights / length, 1.0)
+        return prox
 
     @property
     def used(self) -> Slots:
@@ -380,6 +380,25 @@ class State:
         )  # fmt: skip
 
 
-def _connected(n: int, a: Slots, b: Slots) -> NDArray[np.int32]:
-    graph = coo_array((np.ones(len(a), bool), (a, b)), shape=(n, n))
-    return connected_components(graph, directed=False)[1]
+@njit(cache=True)
+def _connected(n: int, a: Slots, b: Slots) -> Slots:
+    """Number the connected sets of 0 … n − 1 under the links (a[k], b[k]), as they appear."""
+    root = np.arange(n)
+    for k in range(len(a)):
+        i, j = a[k], b[k]
+        while root[i] != i:
+            root[i] = root[root[i]]
+            i = root[i]
+        while root[j] != j:
+            root[j] = root[root[j]]
+            j = root[j]
+        root[max(i, j)] = min(i, j)
+    number = np.zeros(n, np.int64)
+    found = 0
+    for i in range(n):  # a root is never larger than its members, so it has its number already
+        if root[i] == i:
+            number[i] = found
+            found += 1
+        else:
+            number[i] = number[root[i]]
+    return number

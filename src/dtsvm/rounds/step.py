@@ -145,8 +145,9 @@ def _sum_inflow(a: int, agents: AgentArrays, halves: HalfArrays) -> None:
     for k in range(start, start + agents.half_count[a]):
         h = halves.ids[k]
         for c in range(2 if halves.is_wide[h] else 1):
+            total, z = inflow[c], halves.state[h, c]
             for j in range(p + 1):
-                inflow[c, j] += halves.state[h, c, j]
+                total[j] += z[j]
 
 
 @njit(cache=True, nogil=True)
@@ -166,17 +167,25 @@ def exchange(
     residual = halves.residual[h]
     residual[:] = 0.0
     for c in range(2 if halves.is_wide[h] else 1):
-        for j in range(p + 1):
-            k = 1 if j == p else 0
+        xa, xb = agents.estimate[a, c], agents.estimate[b, c]
+        za, zb = halves.state[h, c], halves.state[g, c]
+        for k in range(2):  # the weights, then the bias
+            first, last = (p, p + 1) if k else (0, p)
             rho = halves.penalty[h, k]
-            xa, xb = agents.estimate[a, c, j], agents.estimate[b, c, j]
-            za, zb = halves.state[h, c, j], halves.state[g, c, j]
-            residual[0, k] += (xa - xb) ** 2
-            residual[1, k] += (xa + xb - (za + zb) / rho) ** 2
-            if back:
-                halves.state[h, c, j] = (1.0 - kappa) * za + kappa * (2.0 * rho * xb - zb)
-            if there:
-                halves.state[g, c, j] = (1.0 - kappa) * zb + kappa * (2.0 * rho * xa - za)
+            inverse = 1.0 / rho
+            apart = moving = 0.0
+            for j in range(first, last):
+                apart += (xa[j] - xb[j]) ** 2
+                moving += (xa[j] + xb[j] - (za[j] + zb[j]) * inverse) ** 2
+            residual[0, k] += apart
+            residual[1, k] += moving
+            for j in range(first, last):
+                to_b = 2.0 * rho * xa[j] - za[j]
+                to_a = 2.0 * rho * xb[j] - zb[j]
+                if back:
+                    za[j] = (1.0 - kappa) * za[j] + kappa * to_a
+                if there:
+                    zb[j] = (1.0 - kappa) * zb[j] + kappa * to_b
     size = 0.5 * (agents.norm[a] + agents.norm[b])
     if size == 0.0:
         return 0.0, 0.0

@@ -81,7 +81,7 @@ class Memory:
         rule = Stopping(tol or 0.0, self.n_rounds, self.n_rounds)
         status = Status.MAX_ROUNDS
         has_looked = False
-        chunk, last = (1 if on_round else 8), self.n_rounds + max_rounds
+        chunk, last = (1 if on_round else 10), self.n_rounds + max_rounds
         try:
             while self.n_rounds < last and status is Status.MAX_ROUNDS:
                 before = time.perf_counter()

@@ -22,7 +22,10 @@ __all__ = ["State"]
 
 Slots = NDArray[np.int64]
 
-ACCURACY = {"tracking": Accuracy(0.1, 1e-12, 20), "exact": Accuracy(0.0, 1e-13, 100_000)}
+ACCURACY = {
+    "tracking": Accuracy(0.1, 1e-12, 3, 300),
+    "exact": Accuracy(0.0, 1e-13, 100_000, 100_000),
+}
 
 
 class State:
@@ -71,17 +74,13 @@ class State:
         self.settings = settings
         self._touch()
 
-    def welcome(self, agents: Slots) -> None:
-        """Start newcomers where the agents they are linked to stand, instead of at zero."""
-        halves, estimate = self.halves, self.agents["estimate"]
-        used = halves.used
-        owner, other = halves["owner"][used], halves["owner"][halves["twin"][used]]
-        from_old = np.isin(owner, agents) & ~np.isin(other, agents)
-        for part, is_taught in enumerate((from_old, from_old & halves["is_wide"][used])):
-            for agent in np.unique(owner[is_taught]).tolist():
-                teachers = other[is_taught & (owner == agent)]
-                estimate[agent, part] = estimate[teachers, part].mean(axis=0)
-                self.agents["level"][agent] = self.agents["level"][teachers[0]]
+    def welcome(self, agent: int, teachers: Slots, is_wide: NDArray[np.bool_]) -> None:
+        """Start a newcomer where the agents it is linked to stand, instead of at zero."""
+        estimate, level = self.agents["estimate"], self.agents["level"]
+        estimate[agent, 0] = estimate[teachers, 0].mean(axis=0)
+        if is_wide.any():
+            estimate[agent, 1] = estimate[teachers[is_wide], 1].mean(axis=0)
+        level[agent] = level[teachers[0]]
 
     def add_agents(self, node: Any, task: Any, is_relay: bool = False) -> Slots:
         """Make agents without rows or links; return their slots.

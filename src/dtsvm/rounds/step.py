@@ -74,6 +74,7 @@ class Accuracy(NamedTuple):
     shrink: float
     floor: float
     max_sweeps: int
+    max_lagging: int
 
 
 @njit(cache=True, nogil=True)
@@ -112,9 +113,11 @@ def local_step(
             d_bias,
             box,
             agents.travel[a] + np.sqrt(moved),
+            np.sqrt(moved),
             accuracy.shrink,
             accuracy.floor,
             accuracy.max_sweeps,
+            accuracy.max_lagging,
         )
         agents.travel[a] = travel
         agents.sweeps[a] = sweeps

@@ -411,8 +411,9 @@ class Session(Presence):
                 )
 
     def _check_entry(self, node: Node, task: Task, links: list[Node]) -> None:
-        nodes = self.nodes
-        if node in nodes and task in self.tasks and node in self._holders(task):
+        nodes = self._members.neighbours if self._members else self.nodes
+        agent = self._members.agent(node, task) if self._members else None
+        if agent is not None and self._members and not self._members.is_relay(agent):
             raise DataError(
                 f"Node {node!r} holds task {task!r} already; use add_data for more rows."
             )

@@ -19,7 +19,15 @@ from numpy.typing import NDArray
 
 from dtsvm.qp import solve
 
-__all__ = ["Accuracy", "AgentArrays", "HalfArrays", "RowArrays", "exchange", "local_step"]
+__all__ = [
+    "Accuracy",
+    "AgentArrays",
+    "HalfArrays",
+    "RowArrays",
+    "exchange",
+    "local_step",
+    "tightened",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -78,6 +86,17 @@ class Accuracy(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
+def tightened(accuracy: Accuracy, age: int) -> Accuracy:
+    """Ask for more as rounds go by, so that in the end every agent's problem is solved exactly."""
+    return Accuracy(
+        accuracy.shrink * 100.0 / (100.0 + age),
+        accuracy.floor,
+        accuracy.max_sweeps + age // 50,
+        accuracy.max_lagging,
+    )
+
+
+@njit(cache=True, nogil=True)
 def local_step(
     a: int, agents: AgentArrays, rows: RowArrays, halves: HalfArrays, box: float, accuracy: Accuracy
 ) -> None:
@@ -101,6 +120,8 @@ def local_step(
     agents.sweeps[a] = 0
     if count > 0:
         ids = rows.ids[agents.row_start[a] : agents.row_start[a] + count]
+        # Nobody waits for an agent with a free bias: it may take its proximal step with care.
+        is_free = agents.prox[a, 0] > 0.0 or agents.prox[a, 1] > 0.0
         sweeps, _, travel = solve(
             rows.X,
             rows.y,
@@ -114,9 +135,9 @@ def local_step(
             box,
             agents.travel[a] + np.sqrt(moved),
             np.sqrt(moved),
-            accuracy.shrink,
+            accuracy.shrink * (0.1 if is_free else 1.0),
             accuracy.floor,
-            accuracy.max_sweeps,
+            accuracy.max_lagging if is_free else accuracy.max_sweeps,
             accuracy.max_lagging,
         )
         agents.travel[a] = travel

@@ -32,6 +32,7 @@ MOST = 20_000
 HOLD = 3
 RESOLUTION = 0.02
 PATIENCE_SECONDS = 120.0
+MEDIAN, WORST = ("at most", 0.7, 0.4), ("at most", 1.5, None)
 C_VALUES = (0.01, 0.1, 1.0, 10.0)
 
 
@@ -153,7 +154,7 @@ def _summary(rows: list[dict], most: int) -> list[dict]:
             measured(
                 "all",
                 None,
-                goal=("at most", 1.0, 0.5),
+                goal=MEDIAN,
                 note=f"neither side got to {TARGET:g} in {most} rounds",
             )
         ]
@@ -174,7 +175,7 @@ def _summary(rows: list[dict], most: int) -> list[dict]:
     named = f"{worst['data']}, {worst['shape']}, C={worst['C']:g}"
     out = [
         _judged(f"median of {len(judged)}", judged, np.median, note),
-        _judged("worst", [worst], np.max, named),
+        _judged("worst", [worst], np.max, named, WORST),
     ]
     for shape in dict.fromkeys(row["shape"] for row in judged):
         mine = [row for row in judged if row["shape"] == shape]
@@ -184,13 +185,13 @@ def _summary(rows: list[dict], most: int) -> list[dict]:
     return out
 
 
-def _judged(name: str, rows: list[dict], how, note: str) -> dict:
+def _judged(name: str, rows: list[dict], how, note: str, goal=MEDIAN) -> dict:
     value = float(how([row["ratio"] for row in rows]))
     ours = [row["ours"] for row in rows if row["ours"] is not None]
     return measured(
         name,
         value if np.isfinite(value) else None,
-        goal=("at most", 1.0, 0.5),
+        goal=goal,
         ours=float(how(ours)) if ours else None,
         rival=float(how([row["oracle"] for row in rows])),
         sides="rounds",

@@ -1,9 +1,9 @@
 """Rounds to go on after a change, against starting anew in the changed world.
 
 Random cases: a ring or a random network of 6 to 20 nodes with 20 rows an agent, or of 15 to 30
-nodes with 100 rows an agent; 2 tasks, 3 to 10 features, C from 0.01 to 1. Trained to `tol`; then one node leaves, or 5 % more rows come to random
-agents; then trained to the same `tol` again. Value: the median of these rounds over those of a
-session that starts anew in the changed world.
+nodes with 100 rows an agent; 2 tasks, 3 to 10 features, C from 0.01 to 1. Trained to `tol`; then
+one node leaves, or 5 % more rows come to random agents; then trained to the same `tol` again.
+Value: the median of these rounds over those of a session that starts anew in the changed world.
 """
 
 from __future__ import annotations

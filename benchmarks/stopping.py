@@ -5,47 +5,48 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from dtsvm import Session
 from dtsvm.errors import NotConvergedWarning
 
-__all__ = ["TOLERANCES", "loosest_tol", "rounds_until"]
+__all__ = ["TOLERANCES", "Chase", "loosest_tol"]
 
 TOLERANCES = tuple(float(f"{10.0 ** (-k / 4):.3g}") for k in range(2, 29))
 
 
-class _Reached(Exception):
-    pass
+class Chase:
+    """A session on its way to a target, looked at now and then.
 
-
-def rounds_until(
-    live: Session,
-    error: Callable[[Session], float],
-    target: float,
-    most: int,
-    hold: int = 1,
-    seconds: float | None = None,
-) -> int | None:
-    """Return after how many rounds the error is at most `target` for `hold` rounds on end.
-
-    None if that takes more than `most` rounds or so many seconds.
+    It is looked at after every round at first, then whenever the rounds have grown by `resolution`;
+    it is there at the first of `hold` looks on end that find the error at most `target`.
     """
-    calm = 0
 
-    def look(_: Any) -> None:
-        nonlocal calm
-        calm = calm + 1 if error(live) <= target else 0
-        if calm >= hold:
-            raise _Reached
+    def __init__(
+        self,
+        live: Session,
+        error: Callable[[Session], float],
+        target: float,
+        *,
+        hold: int = 1,
+        resolution: float = 0.0,
+    ) -> None:
+        self.live, self.error, self.target = live, error, target
+        self.hold, self.resolution = hold, resolution
+        self._calm: list[int] = []
 
-    try:
-        live.run(rounds=most + hold - 1, seconds=seconds, on_round=look)
-    except _Reached:
-        return live.round - hold + 1
-    return None
+    def run(self, most: int, seconds: float = np.inf) -> int | None:
+        """Go on to round `most`; return the round that was there first, or None."""
+        live, started = self.live, time.perf_counter()
+        while len(self._calm) < self.hold:
+            left = most - live.round
+            if left <= 0 or time.perf_counter() - started > seconds:
+                return None
+            live.run(rounds=min(left, max(1, int(self.resolution * live.round))))
+            is_there = self.error(live) <= self.target
+            self._calm = [*self._calm, live.round] if is_there else []
+        return self._calm[0]
 
 
 def loosest_tol(

@@ -51,7 +51,7 @@ def _ring(n_nodes: int, loss: float, settings: Settings) -> dict:
         return measured(
             name,
             None,
-            goal=("at most", 5.0, 1.0),
+            goal=("at most", 5.0, 2.0),
             note=f"{who} did not reach {TARGET:g}",
             search=log,
         )
@@ -70,7 +70,7 @@ def _ring(n_nodes: int, loss: float, settings: Settings) -> dict:
         a / b,
         ours=a,
         rival=b,
-        goal=("at most", 5.0, 1.0),
+        goal=("at most", 5.0, 2.0),
         our_tol=tol,
         their_tol=rival.tol,
         their_constant=rival.constant,

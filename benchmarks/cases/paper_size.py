@@ -22,7 +22,7 @@ from benchmarks.problems import Problem, node_decisions, session_decisions
 from benchmarks.results import measured
 from benchmarks.rivals.local_qp import Links, LocalQP, clarabel_box, cvxpy_box, osqp_box
 from benchmarks.settings import Settings
-from benchmarks.stopping import loosest_tol, rounds_until
+from benchmarks.stopping import Chase, loosest_tol
 from benchmarks.timing import race, spread
 from dtsvm import Network
 
@@ -39,7 +39,7 @@ def run(settings: Settings) -> list[dict]:
     agreement = abs(proven.optimum / best.optimum - 1.0)
 
     ours = problem.session()
-    k = rounds_until(ours, lambda s: _worst(problem, session_decisions(s, 2), best), TARGET, MOST)
+    k = Chase(ours, lambda s: _worst(problem, session_decisions(s, 2), best), TARGET).run(MOST)
     if k is None:
         return [
             measured(

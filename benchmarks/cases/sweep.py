@@ -105,5 +105,7 @@ class _State:
             self.travel,
             0.0,
             0.0,
+            0.0,
+            1,
             1,
         )

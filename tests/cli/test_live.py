@@ -67,8 +67,8 @@ def test_the_papers_figure_7_is_an_example(run):
     assert {row["risk_5v4"] for row in history[400:]} == {history[399]["risk_5v4"]}
     risk = {(task, k): float(history[k - 1][f"risk_{task}"]) for task in ("3v6", "5v4")
             for k in (100, 200, 300, 400)}  # fmt: skip
-    assert risk["3v6", 200] < risk["3v6", 100] / 2
-    assert risk["5v4", 400] < risk["5v4", 300] / 2
+    assert risk["3v6", 200] < risk["3v6", 100]
+    assert risk["5v4", 400] < risk["5v4", 300]
     assert Path("fig7.png").read_bytes().startswith(b"\x89PNG")
 
 

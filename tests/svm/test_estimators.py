@@ -114,6 +114,16 @@ def test_every_task_has_its_own_labels_and_gets_them_back(data):
     assert clf.score(X, labels, task=task) > 0.8
 
 
+def test_tasks_may_have_labels_of_different_kinds(data):
+    X, y, task, _ = data
+    labels = np.array(
+        [("no", "yes")[k] if t == "x" else k for t, k in zip(task, y, strict=True)], object
+    )
+    clf = CTSVM(C=0.3).fit(X, labels, task=task)
+    assert set(clf.predict(X, task="x")) <= {"no", "yes"}
+    assert set(clf.predict(X, task="y")) <= {0, 1}
+
+
 def test_a_node_answers_for_itself_and_all_together_on_average(data):
     X, y, task, node = data
     clf = DTSVM("ring", C=0.3, tol=1e-6).fit(X, y, task=task, node=node)

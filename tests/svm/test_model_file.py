@@ -324,7 +324,7 @@ def test_any_entry_replaced_is_read_or_refused_in_our_words(saved, monkeypatch, 
             for key in place[:-1]:
                 inner = inner[key]
             inner[place[-1]] = junk
-            monkeypatch.setattr(model_file, "_parse", lambda _, content=content: content)
+            monkeypatch.setattr(model_file, "parse", lambda _, content=content: content)
             try:
                 load_model(path)
             except ModelFileError as refused:

@@ -67,6 +67,14 @@ REFUSALS = {
         lambda: DTSVM(positive=7).fit(X, Y),
         "y has labels 0 and 1, but its positive one is 7.",
     ),
+    "a positive label for nobody": (
+        lambda: DTSVM(positive={"c": 1}).fit(X, Y, task=TASK),
+        "positive names task 'c', which has no rows. Choose from a, b.",
+    ),
+    "threads that are none": (
+        lambda: DTSVM(n_jobs="x").fit(X, Y),
+        "The 'n_jobs' parameter of DTSVM must be a positive int. Got 'x' instead.",
+    ),
     "an unknown task": (
         lambda: fitted().predict(X, task="c"),
         "Unknown task 'c'. Choose from a, b.",

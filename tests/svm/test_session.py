@@ -233,6 +233,7 @@ REFUSALS = {
         lambda live: live.set(C=-1),
         "The 'C' parameter of Session must be a positive float. Got -1 instead.",
     ),
+    "a couple of one": (lambda live: live.couple("a"), "couple needs two tasks or more."),
     "a leave of nothing": (lambda live: live.leave(), "leave needs node=…, task=… or both."),
     "a mask of another length": (
         lambda live: live.drop_data(0, "a", mask=[True]),

@@ -16,7 +16,8 @@ from dtsvm.data import Rows, read_rows
 from dtsvm.errors import NotConvergedWarning
 from dtsvm.problem import Network
 from dtsvm.rounds import Info, Status
-from dtsvm.svm.model_file import METHODS, save_model
+from dtsvm.svm.model_file import save_model
+from dtsvm.svm.model_reader import METHODS
 from dtsvm.svm.names import find_name, read_links
 
 __all__ = ["train"]

@@ -47,7 +47,8 @@ def parts(nodes: Iterable[Node], neighbours: Neighbours) -> list[list[Node]]:
                 if beside in left:
                     del left[beside]
                     part.append(beside)
-        found.append([node for node in neighbours if node in set(part)])
+        together = set(part)
+        found.append([node for node in neighbours if node in together])
     return found
 
 

@@ -62,6 +62,8 @@ def _sweep(
     """Minimise over each λᵢ in turn; return the largest violation met and how far u has travelled.
 
     λᵢ ← clip(λᵢ − (yᵢ xᵢᵀu − 1) / Qᵢᵢ, 0, C),   u ← u + D xᵢ yᵢ Δλᵢ,   Qᵢᵢ = D_w ‖xᵢ‖² + D_b
+
+    A violation is measured as the way u would go to mend it, |yᵢ xᵢᵀu − 1| / √Qᵢᵢ.
     """
     p = X.shape[1]
     violation = 0.0
@@ -73,10 +75,11 @@ def _sweep(
         slope = y[i] * (dot(x, u) + u[p]) - 1.0
         old = dual[i]
         curvature = d_weights * norms[i] + d_bias
+        way = abs(slope) / np.sqrt(curvature)
         if (old == 0.0 and slope >= 0.0) or (old == box and slope <= 0.0):
-            until[i] = travel + abs(slope) / np.sqrt(curvature)
+            until[i] = travel + way
             continue
-        violation = max(violation, abs(slope))
+        violation = max(violation, way)
         new = min(max(old - slope / curvature, 0.0), box)
         change = new - old
         if change != 0.0:
@@ -106,19 +109,25 @@ def solve(
     d_bias: float,
     box: float,
     travel: float,
+    moved: float,
     shrink: float,
     floor: float,
     max_sweeps: int,
+    max_lagging: int,
 ) -> tuple[int, float, float]:
     """Sweep until the violation met first has fallen by `shrink`, or to `floor`.
 
     Because the first violation of a round is as large as what the neighbours changed, the accuracy
-    tightens with the residuals by itself. Returns sweeps done, last violation, and travel.
+    tightens with the residuals by itself. `max_sweeps` are enough to keep up with them; while the
+    violation is more than ten times the way m has `moved`, the agent itself lags behind and may do
+    up to `max_lagging`. Returns sweeps done, last violation, and travel.
     """
     violation, travel = _sweep(X, y, dual, norms, until, ids, u, d_weights, d_bias, box, travel)
     target = max(shrink * violation, floor)
     sweeps = 1
-    while violation > target and sweeps < max_sweeps:
+    while violation > target and (
+        sweeps < max_sweeps or (violation > 10.0 * moved and sweeps < max_lagging)
+    ):
         violation, travel = _sweep(X, y, dual, norms, until, ids, u, d_weights, d_bias, box, travel)
         sweeps += 1
     return sweeps, violation, travel

@@ -90,7 +90,7 @@ def _sum_by(index: NDArray[np.integer[Any]], values: Floats, n: int) -> Floats:
     return out
 
 
-def _mean_by(part: NDArray[np.int32], values: Floats, counted: NDArray[np.int64]) -> Floats:
+def _mean_by(part: NDArray[np.int64], values: Floats, counted: NDArray[np.int64]) -> Floats:
     n = int(part.max(initial=0)) + 1
     total = _sum_by(part[counted], values[counted], n)
     count = np.bincount(part[counted], minlength=n)

@@ -105,8 +105,19 @@ class Membership:
                 links += self._across(slot, task, beside)
             self.at[node][task] = slot
         self._link(links)
-        self.state.welcome(np.array(slots, np.int64))
+        self._welcome(slots, links)
         return slots
+
+    def _welcome(self, slots: list[int], links: list[tuple[int, int, bool, bool]]) -> None:
+        """Let newcomers begin where the agents that were here before them stand."""
+        new = set(slots)
+        taught: dict[int, list[tuple[int, bool]]] = {}
+        for slot, other, is_wide, _ in links:
+            if other not in new:
+                taught.setdefault(slot, []).append((other, is_wide))
+        for slot, teachers in taught.items():
+            others, wide = zip(*teachers, strict=True)
+            self.state.welcome(slot, np.array(others), np.array(wide))
 
     def promote(self, relay: int) -> None:
         """Let a relay take part: from now on it counts."""

@@ -44,20 +44,23 @@ def link_flow(n_nodes: int, links: NDArray[np.int64]) -> float:
     """
     if not len(links):
         return 1.0
-    both = np.concatenate([links, links[:, ::-1]])
-    adjacency = coo_array((np.ones(len(both)), (both[:, 0], both[:, 1])), shape=(n_nodes, n_nodes))
-    laplacian = diags_array(adjacency.sum(axis=1)) - adjacency
-    if n_nodes <= DENSE_NODES:
-        values = np.linalg.eigvalsh(laplacian.toarray())
-        trace = float((1.0 / values[values > 1e-9 * values[-1]]).sum())
-    else:
-        trace = _estimated_trace(csc_array(laplacian))
-    return float(np.sqrt(trace / len(links)))
+    trace = _exact_trace if n_nodes <= DENSE_NODES else _estimated_trace
+    return float(np.sqrt(trace(n_nodes, links) / len(links)))
 
 
-def _estimated_trace(laplacian: csc_array) -> float:
+def _exact_trace(n: int, links: NDArray[np.int64]) -> float:
+    laplacian = np.zeros((n, n))
+    laplacian[links[:, 0], links[:, 1]] = laplacian[links[:, 1], links[:, 0]] = -1.0
+    np.fill_diagonal(laplacian, -laplacian.sum(axis=1))
+    values = np.linalg.eigvalsh(laplacian)
+    return float((1.0 / values[values > 1e-9 * values[-1]]).sum())
+
+
+def _estimated_trace(n: int, links: NDArray[np.int64]) -> float:
     """trace(L⁺) = trace(G) − 1ᵀG1/n with G the inverse of L grounded at one node (Hutchinson)."""
-    n = laplacian.shape[0]
+    both = np.concatenate([links, links[:, ::-1]])
+    adjacency = coo_array((np.ones(len(both)), (both[:, 0], both[:, 1])), shape=(n, n))
+    laplacian = csc_array(diags_array(adjacency.sum(axis=1)) - adjacency)
     factor = splu(csc_array(laplacian[1:, 1:]))
     probes = np.where(np.random.default_rng(0).random((n - 1, PROBES)) < 0.5, -1.0, 1.0)
     trace = float((probes * factor.solve(probes)).sum() / PROBES)

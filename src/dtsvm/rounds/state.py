@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import DTypeLike, NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from dtsvm.problem.settings import Settings
 from dtsvm.qp import pull, squared_norms
@@ -23,7 +22,10 @@ __all__ = ["State"]
 
 Slots = NDArray[np.int64]
 
-ACCURACY = {"tracking": Accuracy(0.1, 1e-12, 20), "exact": Accuracy(0.0, 1e-13, 100_000)}
+ACCURACY = {
+    "tracking": Accuracy(0.1, 1e-12, 3, 300),
+    "exact": Accuracy(0.0, 1e-13, 100_000, 100_000),
+}
 
 
 class State:
@@ -74,18 +76,13 @@ class State:
         self.settings = settings
         self._touch()
 
-    def welcome(self, agents: Slots) -> None:
-        """Start newcomers where the agents they are linked to stand, instead of at zero."""
-        halves, estimate = self.halves, self.agents["estimate"]
-        used = halves.used
-        used = used[halves["twin"][used] >= 0]
-        owner, other = halves["owner"][used], halves["owner"][halves["twin"][used]]
-        from_old = np.isin(owner, agents) & ~np.isin(other, agents)
-        for part, is_taught in enumerate((from_old, from_old & halves["is_wide"][used])):
-            for agent in np.unique(owner[is_taught]).tolist():
-                teachers = other[is_taught & (owner == agent)]
-                estimate[agent, part] = estimate[teachers, part].mean(axis=0)
-                self.agents["level"][agent] = self.agents["level"][teachers[0]]
+    def welcome(self, agent: int, teachers: Slots, is_wide: NDArray[np.bool_]) -> None:
+        """Start a newcomer where the agents it is linked to stand, instead of at zero."""
+        estimate, level = self.agents["estimate"], self.agents["level"]
+        estimate[agent, 0] = estimate[teachers, 0].mean(axis=0)
+        if is_wide.any():
+            estimate[agent, 1] = estimate[teachers[is_wide], 1].mean(axis=0)
+        level[agent] = level[teachers[0]]
 
     def add_agents(self, node: Any, task: Any, is_relay: bool = False) -> Slots:
         """Make agents without rows or links; return their slots.
@@ -211,6 +208,7 @@ class State:
         self._index_rows()
         self._index_halves()
         self._find_parts()
+        self._start = self._start_penalties()
         self._set_penalties()
         self._set_gains()
         self._is_stale = False
@@ -270,7 +268,7 @@ class State:
         owner = halves["owner"][ids]
         rho = agents["level"][owner].copy()
         rho[:, 1] *= rho[:, 0]
-        rho *= self._start_penalties()[owner]
+        rho *= self._start[owner]
         across = halves["is_across"][ids]
         for mask, chosen in (
             (~across, self.settings.task_penalty),
@@ -367,8 +365,7 @@ class State:
         reg = np.array([self.settings.common_reg, self.settings.specific_reg])
         counts = np.where(agents["is_relay"], 0.0, 1.0)
         total[:, :, 0] += counts[:, None] * reg / size[:, None]
-        is_free = total[:, :, 1] == 0
-        prox = np.where(is_free, self._proximal(total), 0.0)
+        prox = self._proximal(total)
         total[:, :, 1] += prox
         gain = np.zeros_like(total)
         np.divide(1.0, total, out=gain, where=total > 0)
@@ -384,13 +381,14 @@ class State:
 
         Lighter would need fewer rounds, but makes an agent's own problem harder; ten is between.
         """
-        length = np.ones(len(total))
-        for agent in self._used.tolist():
+        prox = np.zeros((len(total), 2))
+        is_free = total[:, :, 1] == 0
+        for agent in self._used[is_free[self._used].any(axis=1)].tolist():
             slots = self.row_slots[agent]
-            if len(slots):
-                length[agent] = max(float(self.rows["norms"][slots].mean()), 1e-12)
-        with np.errstate(divide="ignore"):
-            return np.where(total[:, :, 0] > 0, 10.0 * total[:, :, 0] / length[:, None], 1.0)
+            length = max(float(self.rows["norms"][slots].mean()), 1e-12) if len(slots) else 1.0
+            weights = total[agent, :, 0]
+            prox[agent] = is_free[agent] * np.where(weights > 0, 10.0 * weights / length, 1.0)
+        return prox
 
     @property
     def used(self) -> Slots:
@@ -430,6 +428,25 @@ class State:
         )  # fmt: skip
 
 
-def _connected(n: int, a: Slots, b: Slots) -> NDArray[np.int32]:
-    graph = coo_array((np.ones(len(a), bool), (a, b)), shape=(n, n))
-    return connected_components(graph, directed=False)[1]
+@njit(cache=True)
+def _connected(n: int, a: Slots, b: Slots) -> Slots:
+    """Number the connected sets of 0 … n − 1 under the links (a[k], b[k]), as they appear."""
+    root = np.arange(n)
+    for k in range(len(a)):
+        i, j = a[k], b[k]
+        while root[i] != i:
+            root[i] = root[root[i]]
+            i = root[i]
+        while root[j] != j:
+            root[j] = root[root[j]]
+            j = root[j]
+        root[max(i, j)] = min(i, j)
+    number = np.zeros(n, np.int64)
+    found = 0
+    for i in range(n):  # a root is never larger than its members, so it has its number already
+        if root[i] == i:
+            number[i] = found
+            found += 1
+        else:
+            number[i] = number[root[i]]
+    return number

@@ -28,6 +28,7 @@ __all__ = [
     "local_step",
     "receive",
     "send",
+    "tightened",
 ]
 
 Floats = NDArray[np.float64]
@@ -83,6 +84,18 @@ class Accuracy(NamedTuple):
     shrink: float
     floor: float
     max_sweeps: int
+    max_lagging: int
+
+
+@njit(cache=True, nogil=True)
+def tightened(accuracy: Accuracy, age: int) -> Accuracy:
+    """Ask for more as rounds go by, so that in the end every agent's problem is solved exactly."""
+    return Accuracy(
+        accuracy.shrink * 100.0 / (100.0 + age),
+        accuracy.floor,
+        accuracy.max_sweeps + age // 50,
+        accuracy.max_lagging,
+    )
 
 
 @njit(cache=True, nogil=True)
@@ -109,6 +122,8 @@ def local_step(
     agents.sweeps[a] = 0
     if count > 0:
         ids = rows.ids[agents.row_start[a] : agents.row_start[a] + count]
+        # Nobody waits for an agent with a free bias: it may take its proximal step with care.
+        is_free = agents.prox[a, 0] > 0.0 or agents.prox[a, 1] > 0.0
         sweeps, _, travel = solve(
             rows.X,
             rows.y,
@@ -121,9 +136,11 @@ def local_step(
             d_bias,
             box,
             agents.travel[a] + np.sqrt(moved),
-            accuracy.shrink,
+            np.sqrt(moved),
+            accuracy.shrink * (0.1 if is_free else 1.0),
             accuracy.floor,
-            accuracy.max_sweeps,
+            accuracy.max_lagging if is_free else accuracy.max_sweeps,
+            accuracy.max_lagging,
         )
         agents.travel[a] = travel
         agents.sweeps[a] = sweeps
@@ -154,8 +171,9 @@ def _sum_inflow(a: int, agents: AgentArrays, halves: HalfArrays) -> None:
     for k in range(start, start + agents.half_count[a]):
         h = halves.ids[k]
         for c in range(2 if halves.is_wide[h] else 1):
+            total, z = inflow[c], halves.state[h, c]
             for j in range(p + 1):
-                inflow[c, j] += halves.state[h, c, j]
+                total[j] += z[j]
 
 
 @njit(cache=True, nogil=True)
@@ -175,17 +193,25 @@ def exchange(
     residual = halves.residual[h]
     residual[:] = 0.0
     for c in range(2 if halves.is_wide[h] else 1):
-        for j in range(p + 1):
-            k = 1 if j == p else 0
+        xa, xb = agents.estimate[a, c], agents.estimate[b, c]
+        za, zb = halves.state[h, c], halves.state[g, c]
+        for k in range(2):  # the weights, then the bias
+            first, last = (p, p + 1) if k else (0, p)
             rho = halves.penalty[h, k]
-            xa, xb = agents.estimate[a, c, j], agents.estimate[b, c, j]
-            za, zb = halves.state[h, c, j], halves.state[g, c, j]
-            residual[0, k] += (xa - xb) ** 2
-            residual[1, k] += (xa + xb - (za + zb) / rho) ** 2
-            if back:
-                halves.state[h, c, j] = (1.0 - kappa) * za + kappa * (2.0 * rho * xb - zb)
-            if there:
-                halves.state[g, c, j] = (1.0 - kappa) * zb + kappa * (2.0 * rho * xa - za)
+            inverse = 1.0 / rho
+            apart = moving = 0.0
+            for j in range(first, last):
+                apart += (xa[j] - xb[j]) ** 2
+                moving += (xa[j] + xb[j] - (za[j] + zb[j]) * inverse) ** 2
+            residual[0, k] += apart
+            residual[1, k] += moving
+            for j in range(first, last):
+                to_b = 2.0 * rho * xa[j] - za[j]
+                to_a = 2.0 * rho * xb[j] - zb[j]
+                if back:
+                    za[j] = (1.0 - kappa) * za[j] + kappa * to_a
+                if there:
+                    zb[j] = (1.0 - kappa) * zb[j] + kappa * to_b
     size = 0.5 * (agents.norm[a] + agents.norm[b])
     if size == 0.0:
         return 0.0, 0.0

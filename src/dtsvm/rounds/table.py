@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from typing import Any
 
 import numpy as np
@@ -34,13 +35,14 @@ class Table:
             name: np.zeros((0, *shape), dtype) for name, (shape, dtype) in columns.items()
         }
         self._is_used = np.zeros(0, dtype=bool)
-        self._n_used = 0
+        self._high = 0  # slots from here on were never used
+        self._released: list[int] = []  # a heap
 
     def __getitem__(self, column: str) -> NDArray[Any]:
         return self._columns[column]
 
     def __len__(self) -> int:
-        return self._n_used
+        return self._high - len(self._released)
 
     @property
     def capacity(self) -> int:
@@ -53,12 +55,14 @@ class Table:
         return np.flatnonzero(self._is_used).astype(np.int64, copy=False)
 
     def take(self, n: int) -> NDArray[np.int64]:
-        """Return `n` zeroed slots, the lowest free ones, growing if there are too few."""
-        if self._n_used + n > len(self._is_used):
-            self._grow(max(self._n_used + n, 2 * len(self._is_used)))
-        slots = np.flatnonzero(~self._is_used)[:n].astype(np.int64, copy=False)
+        """Return `n` zeroed slots, released ones first, growing if there are too few."""
+        reused = [heapq.heappop(self._released) for _ in range(min(n, len(self._released)))]
+        fresh = n - len(reused)
+        if self._high + fresh > self.capacity:
+            self._grow(max(self._high + fresh, 2 * self.capacity))
+        slots = np.array([*reused, *range(self._high, self._high + fresh)], np.int64)
+        self._high += fresh
         self._is_used[slots] = True
-        self._n_used += n
         for values in self._columns.values():
             values[slots] = 0
         return slots
@@ -66,7 +70,8 @@ class Table:
     def release(self, slots: NDArray[np.int64]) -> None:
         """Give slots back."""
         self._is_used[slots] = False
-        self._n_used -= len(slots)
+        for slot in slots.tolist():
+            heapq.heappush(self._released, slot)
 
     def _grow(self, capacity: int) -> None:
         for name, values in self._columns.items():
@@ -84,7 +89,7 @@ class Table:
         self._grow(len(values))
         self._columns[column] = values
         self._is_used[:] = True
-        self._n_used = len(values)
+        self._high = len(values)
         return np.arange(len(values), dtype=np.int64)
 
     def dump(self) -> dict[str, NDArray[Any]]:
@@ -95,7 +100,9 @@ class Table:
         """Take over what `dump` returned."""
         self._columns = {name: arrays[name] for name in self._columns}
         self._is_used = arrays["is_used"].astype(bool)
-        self._n_used = int(self._is_used.sum())
+        used = np.flatnonzero(self._is_used)
+        self._high = int(used[-1]) + 1 if len(used) else 0
+        self._released = np.flatnonzero(~self._is_used[: self._high]).tolist()
 
 
 def _grown(values: NDArray[Any], capacity: int) -> NDArray[Any]:

@@ -25,7 +25,7 @@ from dtsvm.rounds import (
     exchange,
     local_step,
 )
-from dtsvm.rounds.step import Accuracy, AgentArrays, HalfArrays, RowArrays
+from dtsvm.rounds.step import Accuracy, AgentArrays, HalfArrays, RowArrays, tightened
 
 __all__ = ["Memory"]
 
@@ -81,7 +81,7 @@ class Memory:
         rule = Stopping(tol or 0.0, self.n_rounds, self.n_rounds)
         status = Status.MAX_ROUNDS
         has_looked = False
-        chunk, last = (1 if on_round else 8), self.n_rounds + max_rounds
+        chunk, last = (1 if on_round else 10), self.n_rounds + max_rounds
         try:
             while self.n_rounds < last and status is Status.MAX_ROUNDS:
                 before = time.perf_counter()
@@ -216,7 +216,16 @@ class Memory:
         if threads == 1 or work < PARALLEL_WORK:
             return int(
                 _rounds(
-                    n, state.used, state.firsts, *arrays, *settings, heard, log, tol, not_before
+                    n,
+                    state.used,
+                    state.firsts,
+                    *arrays,
+                    *settings,
+                    state.age,
+                    heard,
+                    log,
+                    tol,
+                    not_before,
                 )
             )
         return self._loop_threaded(n, arrays, settings, heard, log, tol, not_before, threads)
@@ -240,7 +249,8 @@ class Memory:
         with ThreadPoolExecutor(threads) as pool:
             for k in range(n):
                 cursor = iter(np.array_split(order, min(len(order), 8 * threads)))
-                list(pool.map(lambda s: _solve(s, agents, rows, halves, C, accuracy), cursor))
+                now = Accuracy(*tightened(accuracy, self.state.age + k))
+                list(pool.map(lambda s, now=now: _solve(s, agents, rows, halves, C, now), cursor))
                 _exchange_all(k, used, firsts, agents, halves, kappa, heard, log)
                 if log[k, 0] <= tol and log[k, 1] <= tol and k + 1 >= not_before:
                     return k + 1
@@ -294,13 +304,14 @@ def _rounds(
     C: float,
     kappa: float,
     accuracy: Accuracy,
+    age: int,
     heard: NDArray[np.bool_],
     log: NDArray[np.float64],
     tol: float,
     not_before: int,
 ) -> int:
     for k in range(n):
-        _solve(used, agents, rows, halves, C, accuracy)
+        _solve(used, agents, rows, halves, C, tightened(accuracy, age + k))
         _exchange_all(k, used, firsts, agents, halves, kappa, heard, log)
         if log[k, 0] <= tol and log[k, 1] <= tol and k + 1 >= not_before:
             return k + 1

@@ -2,7 +2,19 @@
 
 from dtsvm.svm.classifier import LinearClassifier
 from dtsvm.svm.estimators import CSVM, CTSVM, DSVM, DTSVM
+from dtsvm.svm.model_file import load_model, save_model
 from dtsvm.svm.presence import Event, Risk
 from dtsvm.svm.session import Session
 
-__all__ = ["CSVM", "CTSVM", "DSVM", "DTSVM", "Event", "LinearClassifier", "Risk", "Session"]
+__all__ = [
+    "CSVM",
+    "CTSVM",
+    "DSVM",
+    "DTSVM",
+    "Event",
+    "LinearClassifier",
+    "Risk",
+    "Session",
+    "load_model",
+    "save_model",
+]

@@ -18,7 +18,14 @@ from dtsvm.errors import DataError, NetworkError, NotConvergedWarning, Parameter
 from dtsvm.problem import Network
 from dtsvm.problem.settings import count, positive, refusal
 from dtsvm.rounds import Info, Status
-from dtsvm.svm.labels import encode_levels, positive_label, signs, two_classes
+from dtsvm.svm.labels import (
+    all_labels,
+    check_positive,
+    encode_levels,
+    positive_label,
+    signs,
+    two_classes,
+)
 from dtsvm.svm.rows import estimator_rows
 from dtsvm.svm.session import Session
 
@@ -57,7 +64,6 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
             `history_` set.
         """
         rows, labels = estimator_rows(self, X, y)
-        check_classification_targets(labels)
         what = self._levels(task, len(rows), "task")
         where = self._levels(node, len(rows), "node")
         network, where = self._place(where, has_nodes=node is not None)
@@ -149,14 +155,14 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
         self, y: NDArray[Any], what: Levels, named: bool
     ) -> dict[Hashable, tuple[Any, Any]]:
         tasks, index = what
-        return {
-            task: two_classes(
-                y[index == t] if len(tasks) > 1 else y,
-                f"Task {task!r}" if named else "y",
-                positive_label(self.positive, task),
-            )
-            for t, task in enumerate(tasks)
-        }
+        check_positive(self.positive, tasks)
+        found = {}
+        for t, task in enumerate(tasks):
+            mine = y if len(tasks) == 1 else np.array(y[index == t].tolist())
+            check_classification_targets(mine)
+            owner = f"Task {task!r}" if named else "y"
+            found[task] = two_classes(mine, owner, positive_label(self.positive, task))
+        return found
 
     def _to_signs(
         self, y: NDArray[Any], what: Levels, classes: dict[Hashable, tuple[Any, Any]]
@@ -199,9 +205,7 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
         self.task_classes_ = np.empty((len(tasks), 2), object)
         self.task_classes_[:] = [list(classes[task]) for task in tasks]
         self.classes_ = (
-            np.array(classes[tasks[0]])
-            if len(tasks) == 1
-            else np.unique(np.array([label for pair in classes.values() for label in pair]))
+            np.array(classes[tasks[0]]) if len(tasks) == 1 else all_labels(classes.values())
         )
         common, specific, by_node = session._solution(tasks, list(network.nodes))
         total = common + specific

@@ -76,6 +76,7 @@ def write_atomically(path: str | PathLike[str], content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, target)
     except BaseException:
         os.unlink(temporary)
@@ -85,6 +86,12 @@ def write_atomically(path: str | PathLike[str], content: bytes) -> None:
         os.fsync(directory)  # the rename itself must outlive a power cut
     finally:
         os.close(directory)
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current
 
 
 def _describe(live: Session) -> dict[str, Any]:

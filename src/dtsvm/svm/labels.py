@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dtsvm.errors import DataError
+from dtsvm.errors import DataError, did_you_mean
 
 __all__ = [
+    "all_labels",
     "begin_classes",
     "check_labels",
+    "check_positive",
     "encode_levels",
     "positive_label",
     "signs",
@@ -50,20 +52,20 @@ def two_classes(labels: NDArray[Any], owner: str, positive: Any = None) -> tuple
 
     The positive one is the larger, as in scikit-learn, unless named.
     """
-    distinct = np.unique(labels)
+    distinct = _distinct(labels)
     if len(distinct) == 1:
         raise DataError(
-            f"{owner} has rows of one class only, {_plain(distinct[0])!r}; "
+            f"{owner} has rows of one class only, {distinct[0]!r}; "
             "a classifier needs rows of two classes somewhere in the network."
         )
     if len(distinct) > 2:
-        some = ", ".join(repr(_plain(value)) for value in distinct[:5])
+        some = ", ".join(repr(value) for value in distinct[:5])
         raise DataError(
             "Only binary classification is supported. The type of the target is multiclass: "
             f"{owner} has {len(distinct)} labels ({some}{', …' if len(distinct) > 5 else ''}); "
             "make each question a task of two labels."
         )
-    low, high = _plain(distinct[0]), _plain(distinct[1])
+    low, high = distinct
     if positive is None or positive == high:
         return low, high
     if positive == low:
@@ -71,6 +73,22 @@ def two_classes(labels: NDArray[Any], owner: str, positive: Any = None) -> tuple
     raise DataError(
         f"{owner} has labels {low!r} and {high!r}, but its positive one is {positive!r}."
     )
+
+
+def _distinct(labels: NDArray[Any]) -> list[Any]:
+    """The different labels: sorted if they compare, else in order of appearance."""
+    plain = list(dict.fromkeys(np.asarray(labels).tolist()))
+    try:
+        return sorted(plain)
+    except TypeError:
+        return plain
+
+
+def all_labels(classes: Iterable[Sequence[Any]]) -> NDArray[Any]:
+    """Return every label of every task, once."""
+    found = _distinct(np.array([label for pair in classes for label in pair], object))
+    is_alike = len({type(label) for label in found}) == 1
+    return np.array(found) if is_alike else np.array(found, object)
 
 
 def begin_classes(
@@ -81,7 +99,7 @@ def begin_classes(
         if len(labels) != 2 or labels[0] == labels[1]:
             raise DataError(f"Task {task!r} needs two different labels, got {list(labels)!r}.")
         return (labels[0], labels[1])
-    found = [] if y is None else np.unique(np.asarray(y)).tolist()
+    found = [] if y is None else _distinct(np.asarray(y))
     if set(found) <= {-1, 1}:
         return (-1, 1)
     if len(found) == 2:
@@ -97,7 +115,7 @@ def check_labels(n_rows: int, y: ArrayLike | None, task: Hashable, classes: Sequ
     labels = np.zeros(0) if y is None else np.asarray(y)
     if len(labels) != n_rows:
         raise DataError(f"X has {n_rows} rows, but y has {len(labels)}.")
-    strange = [label for label in np.unique(labels).tolist() if label not in classes]
+    strange = [label for label in _distinct(labels) if label not in classes]
     if strange:
         raise DataError(
             f"Task {task!r} has labels {classes[0]!r} and {classes[1]!r}, got {strange[0]!r}."
@@ -109,10 +127,15 @@ def positive_label(positive: Any, task: Hashable) -> Any:
     return positive.get(task) if isinstance(positive, Mapping) else positive
 
 
+def check_positive(positive: Any, tasks: Sequence[Hashable]) -> None:
+    """Refuse a positive label for a task that is not there."""
+    for task in positive if isinstance(positive, Mapping) else ():
+        if task not in tasks:
+            raise DataError(
+                f"positive names task {task!r}, which has no rows. {did_you_mean(task, tasks)}"
+            )
+
+
 def signs(labels: NDArray[Any], classes: Sequence[Any]) -> NDArray[np.float64]:
     """Return +1 where the label is the positive one, −1 elsewhere."""
     return np.where(np.asarray(labels) == classes[1], 1.0, -1.0)
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value

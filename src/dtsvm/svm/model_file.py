@@ -8,35 +8,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from dtsvm.errors import ModelFileError, ParameterError
-from dtsvm.problem import Network
-from dtsvm.rounds import Info, Status
 from dtsvm.svm.base import ConsensusSVM
 from dtsvm.svm.checkpoint import write_atomically
-from dtsvm.svm.estimators import CSVM, CTSVM, DSVM, DTSVM
+from dtsvm.svm.model_reader import (
+    FORMAT,
+    METHODS,
+    REMEDY,
+    VERSION,
+    Columns,
+    Reader,
+    is_label,
+    name_tuple,
+    parse,
+    rebuild,
+)
 
-__all__ = ["Columns", "load_model", "save_model"]
+__all__ = ["load_model", "save_model"]
 
-FORMAT, VERSION = "dtsvm model", 1
-METHODS: dict[str, type[ConsensusSVM]] = {cls.__name__: cls for cls in (DTSVM, DSVM, CTSVM, CSVM)}
-REMEDY = "Train again, or restore the file from a copy."
 # The network is stored once, in its own section; a callback is code.
 _NOT_SETTINGS = ("network", "callback")
-
-
-class Columns(NamedTuple):
-    """The columns a model was trained from, where it was trained from files; None if unknown."""
-
-    features: tuple[str, ...] | None = None
-    label: str | None = None
-    task: str | None = None
-    node: str | None = None
 
 
 def save_model(
@@ -80,7 +76,7 @@ def save_model(
             f"Got {type(estimator).__name__} instead."
         )
     check_is_fitted(estimator)
-    columns = _columns_of(estimator, Columns(_tuple(feature_names), label, task, node))
+    columns = _columns_of(estimator, Columns(name_tuple(feature_names), label, task, node))
     text = _to_text(_sections(estimator, columns)) + "\n"
     try:
         write_atomically(path, text.encode())
@@ -111,9 +107,9 @@ def load_model(path: str | PathLike[str]) -> Any:
     dtsvm.errors.ModelFileError: There is no file nowhere.json. Check the path.
     """
     file = Path(path)
-    reader = _Reader(file, _parse(file))
+    reader = Reader(file, parse(file))
     try:
-        return _rebuild(reader)
+        return rebuild(reader)
     except ModelFileError:
         raise
     except KeyError as error:
@@ -205,7 +201,7 @@ def _nodes(estimator: Any) -> list[dict[str, Any]]:
 
 def _columns_of(estimator: Any, given: Columns) -> Columns:
     known = getattr(estimator, "columns_", Columns())
-    named = _tuple(getattr(estimator, "feature_names_in_", None))
+    named = name_tuple(getattr(estimator, "feature_names_in_", None))
     columns = Columns(
         given.features or named or known.features,
         *(new or old for new, old in zip(given[1:], known[1:], strict=True)),
@@ -219,22 +215,14 @@ def _columns_of(estimator: Any, given: Columns) -> Columns:
     return columns
 
 
-def _tuple(names: Any) -> tuple[str, ...] | None:
-    return None if names is None else tuple(str(name) for name in names)
-
-
 def _label(what: str, value: Any) -> Any:
     plain = value.item() if isinstance(value, np.generic) else value
-    if not _is_label(plain):
+    if not is_label(plain):
         raise ModelFileError(
             f"{what} {plain!r} cannot be written to a model file; use strings, ints, floats or "
             "bools as names."
         )
     return plain
-
-
-def _is_label(value: Any) -> bool:
-    return type(value) in (str, int, bool) or (type(value) is float and math.isfinite(value))
 
 
 def _plain(value: Any) -> Any:
@@ -264,212 +252,3 @@ def _to_text(value: Any, indent: str = "") -> str:
 def _block(start: str, items: list[str], end: str, indent: str) -> str:
     lines = ",\n".join(f"{indent}  {item}" for item in items)
     return f"{start}\n{lines}\n{indent}{end}"
-
-
-# From text
-
-
-def _parse(path: Path) -> dict[str, Any]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise ModelFileError(f"There is no file {path}. Check the path.") from None
-    except OSError as error:
-        raise ModelFileError(f"{path} cannot be read: {error.strerror or error}.") from error
-    except UnicodeDecodeError:
-        raise _not_a_model(path) from None
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        if FORMAT not in text[:200]:
-            raise _not_a_model(path) from None
-        line = getattr(error, "lineno", 1)
-        raise ModelFileError(f"{path} is cut short or damaged at line {line}. {REMEDY}") from error
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise _not_a_model(path)
-    if content.get("version") != VERSION:
-        raise ModelFileError(
-            f"{path} is a model file of version {content.get('version')!r}, but this dtsvm reads "
-            f"version {VERSION}. Install the dtsvm that wrote it, or train again."
-        )
-    return content
-
-
-def _not_a_model(path: Path) -> ModelFileError:
-    return ModelFileError(
-        f"{path} is not a model file. Give a file that 'dtsvm train' or save_model wrote."
-    )
-
-
-class _Reader:
-    """The sections of one file, each refused by name when it is not as expected."""
-
-    def __init__(self, path: Path, content: dict[str, Any]) -> None:
-        self.path = path
-        self.content = content
-
-    def refuse(self, what: str) -> NoReturn:
-        raise ModelFileError(f"{self.path}: {what}. {REMEDY}")
-
-    def section(self, name: str, kind: type) -> Any:
-        if name not in self.content:
-            raise ModelFileError(f"{self.path} has no section {name!r}. {REMEDY}")
-        if not isinstance(self.content[name], kind):
-            self.refuse(f"section {name!r} is not {_KINDS[kind]}")
-        return self.content[name]
-
-    def numbers(self, values: Any, n: int, what: str) -> list[float]:
-        if not isinstance(values, list) or len(values) != n:
-            got = f"{len(values)} numbers" if isinstance(values, list) else repr(values)
-            self.refuse(f"{what} needs {n} numbers, got {got}")
-        return [self.number(value, what) for value in values]
-
-    def number(self, value: Any, what: str) -> float:
-        if type(value) not in (int, float) or not math.isfinite(value):
-            self.refuse(f"{what} has {value!r} where a finite number is expected")
-        return float(value)
-
-    def label(self, value: Any, what: str) -> Any:
-        if not _is_label(value):
-            self.refuse(f"{what} has {value!r} where a name is expected")
-        return value
-
-
-_KINDS: dict[type, str] = {dict: "an object", list: "a list", str: "a string"}
-
-
-def _rebuild(reader: _Reader) -> Any:
-    """Make the estimator again and give it what training gave it, in the same layout."""
-    estimator: Any = METHODS[_read_method(reader)](**_read_settings(reader))
-    columns = reader.section("columns", dict)
-    p = columns["n_features"]
-    if type(p) is not int or p < 1:
-        reader.refuse(f"n_features is {p!r} instead of a positive int")
-    estimator.n_features_in_ = p
-    estimator.columns_ = _read_columns(reader, columns, p)
-    if columns["are_checked"]:
-        estimator.feature_names_in_ = np.array(estimator.columns_.features, object)
-    estimator.network_ = network = _read_network(reader)
-    if "network" in estimator.get_params(deep=False):
-        estimator.network = network
-    estimator.nodes_ = _names(list(network.nodes))
-    tasks = _read_tasks(reader, estimator, p)
-    _read_common(reader, estimator, tasks, p)
-    _read_nodes(reader, estimator, tasks, p)
-    estimator.info_ = _read_info(reader)
-    estimator.n_iter_ = estimator.info_.n_rounds
-    return estimator
-
-
-def _read_method(reader: _Reader) -> str:
-    method = str(reader.section("method", str))
-    if method not in METHODS:
-        reader.refuse(f"the method is {method!r} instead of one of {', '.join(METHODS)}")
-    return method
-
-
-def _read_settings(reader: _Reader) -> dict[str, Any]:
-    settings = dict(reader.section("settings", dict))
-    if isinstance(settings["positive"], dict):
-        settings["positive"] = dict(settings["positive"]["by_task"])
-    return settings
-
-
-def _read_columns(reader: _Reader, columns: dict[str, Any], p: int) -> Columns:
-    features = columns["features"]
-    if features is not None and (not isinstance(features, list) or len(features) != p):
-        reader.refuse(f"columns names {features!r} as its {p} features")
-    others = [columns[name] for name in Columns._fields[1:]]
-    for name in [*(features or []), *others]:
-        if name is not None and not isinstance(name, str):
-            reader.refuse(f"columns has {name!r} where a column's name is expected")
-    if columns["are_checked"] not in (True, False) or (columns["are_checked"] and not features):
-        reader.refuse("columns says that names are checked, but has none")
-    return Columns(_tuple(features), *others)
-
-
-def _read_network(reader: _Reader) -> Network:
-    section = reader.section("network", dict)
-    nodes = [reader.label(node, "section 'network'") for node in section["nodes"]]
-    return Network(nodes, [(u, v) for u, v in section["links"]])
-
-
-def _read_tasks(reader: _Reader, estimator: Any, p: int) -> list[Any]:
-    """Set what there is for each task: labels, the network's classifier, its specific part."""
-    section = reader.section("tasks", list)
-    tasks = [reader.label(entry["task"], "section 'tasks'") for entry in section]
-    if not tasks or len(set(tasks)) != len(tasks):
-        reader.refuse("section 'tasks' needs tasks with different names")
-    pairs = [
-        [reader.label(entry[side], f"task {entry['task']!r}") for side in ("negative", "positive")]
-        for entry in section
-    ]
-    whole, specific = np.empty((len(tasks), p + 1)), np.zeros((len(tasks), p + 1))
-    for t, entry in enumerate(section):
-        whole[t] = _read_classifier(reader, entry, p, f"task {tasks[t]!r}")
-        specific[t, :-1] = reader.numbers(
-            entry["specific_coef"], p, f"specific_coef of task {tasks[t]!r}"
-        )
-    estimator.tasks_ = _names(tasks)
-    estimator.task_classes_ = np.empty((len(tasks), 2), object)
-    estimator.task_classes_[:] = pairs
-    labels = np.array([label for pair in pairs for label in pair])
-    estimator.classes_ = labels if len(tasks) == 1 else np.unique(labels)
-    estimator.coef_, estimator.intercept_ = whole[:, :-1], whole[:, -1]
-    estimator.specific_coef_ = specific[:, :-1]
-    return tasks
-
-
-def _read_common(reader: _Reader, estimator: Any, tasks: list[Any], p: int) -> None:
-    groups = reader.section("common", list)
-    named = [task for group in groups for task in group["tasks"]]
-    if len(named) != len(tasks) or set(named) != set(tasks):
-        reader.refuse("section 'common' does not name every task once")
-    common = np.empty((len(tasks), p))
-    for group in groups:
-        common[[tasks.index(task) for task in group["tasks"]]] = reader.numbers(
-            group["coef"], p, "a coef of section 'common'"
-        )
-    estimator.common_coef_ = common[0] if len(groups) == 1 else common
-
-
-def _read_nodes(reader: _Reader, estimator: Any, tasks: list[Any], p: int) -> None:
-    nodes = list(estimator.network_.nodes)
-    by_node = np.full((len(nodes), len(tasks), p + 1), np.nan)
-    for entry in reader.section("nodes", list):
-        node, task = entry["node"], entry["task"]
-        if node not in nodes or task not in tasks:
-            reader.refuse(f"section 'nodes' names node {node!r} and task {task!r}, one of which "
-                          "is not in the model")  # fmt: skip
-        by_node[nodes.index(node), tasks.index(task)] = _read_classifier(
-            reader, entry, p, f"node {node!r}, task {task!r}"
-        )
-    estimator.node_coef_, estimator.node_intercept_ = by_node[:, :, :-1], by_node[:, :, -1]
-
-
-def _read_classifier(
-    reader: _Reader, entry: dict[str, Any], p: int, owner: str
-) -> NDArray[np.float64]:
-    coef = reader.numbers(entry["coef"], p, f"coef of {owner}")
-    return np.array([*coef, reader.number(entry["intercept"], f"intercept of {owner}")])
-
-
-def _read_info(reader: _Reader) -> Info:
-    section = reader.section("info", dict)
-    values: dict[str, Any] = {
-        name: math.nan if value is None else value for name, value in section.items()
-    }
-    for name, value in values.items():
-        if name != "status" and type(value) not in (int, float):
-            reader.refuse(f"{name} of section 'info' is {value!r} instead of a number")
-    values["status"] = Status(values["status"])
-    return Info(**values)
-
-
-def _names(labels: list[Any]) -> NDArray[Any]:
-    """One array of names that does not turn a mixture of types into strings."""
-    if len({type(label) for label in labels}) == 1:
-        return np.array(labels)
-    names = np.empty(len(labels), object)
-    names[:] = labels
-    return names

@@ -93,9 +93,15 @@ class Session(Presence):
                 f"The 'loss' parameter of Session must be a float from 0 to below 1. "
                 f"Got {loss!r} instead."
             )
+        if n_jobs is not None and n_jobs != -1:
+            count(self._owner, "n_jobs", n_jobs)
         super().__init__(network, chosen)
         self._options: dict[str, Any] = {"personal": personal, "relays": relays}
-        self._carrier: dict[str, Any] = {"loss": loss, "seed": seed, "n_threads": n_jobs}
+        self._carrier: dict[str, Any] = {
+            "loss": loss,
+            "seed": seed,
+            "n_threads": None if n_jobs == -1 else n_jobs,
+        }
         self._may_split = False
         self._is_checked = False
 
@@ -223,6 +229,8 @@ class Session(Presence):
 
     def couple(self, *tasks: Task) -> None:
         """Let tasks, and all that already train with them, train together."""
+        if len(set(tasks)) < 2:
+            raise ParameterError("couple needs two tasks or more.")
         for task in tasks:
             self._known_task(task)
         self._need_rows()[0].couple(tasks)
@@ -403,8 +411,9 @@ class Session(Presence):
                 )
 
     def _check_entry(self, node: Node, task: Task, links: list[Node]) -> None:
-        nodes = self.nodes
-        if node in nodes and task in self.tasks and node in self._holders(task):
+        nodes = self._members.neighbours if self._members else self.nodes
+        agent = self._members.agent(node, task) if self._members else None
+        if agent is not None and self._members and not self._members.is_relay(agent):
             raise DataError(
                 f"Node {node!r} holds task {task!r} already; use add_data for more rows."
             )

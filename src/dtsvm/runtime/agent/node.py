@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from dtsvm.errors import DataError, NetworkError, did_you_mean
 from dtsvm.problem import Settings
 from dtsvm.rounds import State, exchange, local_step, receive, send
+from dtsvm.rounds.step import Accuracy, tightened
 from dtsvm.runtime.agent import wire_pb2 as wire
 from dtsvm.runtime.agent.check import PROTOCOL, Refused, parse, read_roster, read_values
 from dtsvm.runtime.agent.mail import Mail
@@ -353,8 +354,9 @@ class Node:
         """X = argmin …, for every agent here; the only part of a round that takes long."""
         state = self.state
         arrays = (state.agent_arrays(), state.row_arrays(), state.half_arrays())
+        accuracy = Accuracy(*tightened(state.accuracy, state.age))
         for agent in state.used.tolist():
-            local_step(agent, *arrays, self.settings.C, state.accuracy)
+            local_step(agent, *arrays, self.settings.C, accuracy)
 
     def hello(self, now: float) -> dict[str, bytes]:
         """Return a sign of life for every neighbour, with the last values."""
@@ -438,6 +440,7 @@ class Node:
                 residual = max(residual, agents.drift[agent] / agents.norm[agent])
         self.heard = [name for name, news in letters.items() if news]
         self.residual = float(residual)
+        state.age += 1
         self._heard_since.update(self.heard)
         self._count_calm()
 

@@ -3,10 +3,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from meetings import Carrier, build, make_blocks
-from worlds import EXAMPLES
 
 from dtsvm import Network
 from dtsvm.runtime.agent import wire_pb2 as wire
+from worlds import EXAMPLES
 
 NAMES = ["a", "b", "c"]
 

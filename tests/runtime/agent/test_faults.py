@@ -173,3 +173,33 @@ def test_a_silent_neighbour_is_not_waited_for_twice():
     one.begin(0.0)
     assert one.is_complete()
     assert FIXED["tol"] < one.residual
+
+
+def test_the_last_of_two_goes_on_alone_after_eviction():
+    blocks = make_blocks(["a", "b"], ["one"])
+    network = Network.line(["a", "b"])
+    carrier = Carrier(build(network, blocks, timing=Timing(evict_seconds=5.0)))
+    carrier.meet()
+    carrier.run_until_settled()
+    del carrier.nodes["b"]
+    for _ in range(120):
+        carrier.tick()
+    carrier.run_until_settled()
+    alone = {("a", "one"): blocks["a", "one"]}
+    assert carrier.nodes["a"].status()["nodes"] == 1
+    assert distance(carrier.nodes.values(), cold(Network(["a"], []), alone)) < 1e-4
+
+
+def test_a_node_that_left_may_come_back():
+    blocks = make_blocks(TEN[:3], ["one"])
+    network = Network.ring(TEN[:3])
+    carrier = Carrier(build(network, blocks))
+    carrier.meet()
+    carrier.run_until_settled()
+    carrier.deliver("n1", carrier.nodes["n1"].leave())
+    content = dump(carrier.nodes.pop("n1"), {"one": 12})
+    carrier.run_until_settled()
+    revive(carrier, network, blocks, "n1", content, 2)
+    carrier.tick()
+    carrier.run_until_settled()
+    assert distance(carrier.nodes.values(), cold(network, blocks)) < 1e-4

@@ -217,6 +217,7 @@ class Node:
         self.roster.put(
             Entry(self.name, self.incarnation, self._sequence, self.has_left, tasks, links)
         )
+        self._wake()
 
     def _is_heard(self, name: str, now: float) -> bool:
         mail = self.mail[name]
@@ -362,6 +363,15 @@ class Node:
         """Return a sign of life for every neighbour, with the last values."""
         self._announce(now)
         return self._messages()
+
+    def has_news_for_somebody(self, since: float) -> bool:
+        """Whether a neighbour heard since then has another roster."""
+        return any(
+            mail.heard_at is not None
+            and mail.heard_at > since
+            and mail.roster_digest != self.roster.digest
+            for mail in self.mail.values()
+        )
 
     def _messages(self) -> dict[str, bytes]:
         head = wire.Message(

@@ -59,6 +59,7 @@ class Process:
     def __post_init__(self) -> None:
         self._news = asyncio.Event()
         self._lock = asyncio.Lock()  # nothing is told while a solve runs beside the event loop
+        self._greeted: tuple[float, int] = (0.0, 0)  # when, and with which roster
         self._is_leaving = False
         self._is_written = False
         self._logged_at = self._kept_at = 0.0
@@ -108,7 +109,7 @@ class Process:
 
     async def _meet(self) -> None:
         while not self._is_leaving and not self.node.may_begin(time.monotonic()):
-            self._send(self.node.hello(time.monotonic()))
+            self._greet()
             self._report()
             await self._wait(self.node.timing.heartbeat_seconds)
 
@@ -155,7 +156,7 @@ class Process:
         """Give signs of life until something changes."""
         if not self._is_written:
             self._write()
-        self._send(self.node.hello(time.monotonic()))
+        self._greet()
         self._report()
         await self._wait(self.node.timing.heartbeat_seconds)
 
@@ -164,6 +165,15 @@ class Process:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._news.wait(), seconds)
         await asyncio.sleep(0.01)  # several messages often come at once
+
+    def _greet(self) -> None:
+        """Give a sign of life when it is time for one, or there is news."""
+        now = time.monotonic()
+        then, digest = self._greeted
+        is_due = now - then >= self.node.timing.heartbeat_seconds
+        if is_due or digest != self.node.roster.digest or self.node.has_news_for_somebody(then):
+            self._send(self.node.hello(now))
+            self._greeted = (now, self.node.roster.digest)
 
     def _send(self, messages: dict[str, bytes]) -> None:
         for name, data in messages.items():

@@ -24,14 +24,15 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from dtsvm.errors import DataError, NetworkError, did_you_mean
 from dtsvm.problem import Settings
 from dtsvm.rounds import State, exchange, local_step, receive, send
-from dtsvm.rounds.step import Accuracy, tightened
+from dtsvm.rounds.step import Accuracy, AgentArrays, HalfArrays, RowArrays, tightened
 from dtsvm.runtime.agent import wire_pb2 as wire
-from dtsvm.runtime.agent.check import PROTOCOL, Refused, parse, read_roster, read_values
+from dtsvm.runtime.agent.check import PROTOCOL, News, Refused, parse, read_roster, read_values
 from dtsvm.runtime.agent.mail import Mail
 from dtsvm.runtime.agent.roster import Entry, Roster
 
@@ -129,6 +130,7 @@ class Node:
         self._halves: dict[Key, int] = {}
         self._residuals: dict[int, float] = {}  # of each link end when it last heard something
         self._told: dict[str, bytes] = {}  # values of the last round, by neighbour
+        self._ends: tuple[list[Key], NDArray[np.int64]] = ([], np.zeros(0, np.int64))
         self._adapted: int | None = None
         self._width = 0
         self._born = self.now
@@ -344,7 +346,14 @@ class Node:
         self._adapt()
         ahead = max((self.mail[name].newest for name in self.present), default=0)
         self.round = max(self.round + 1, ahead)
-        self.state.prepare()
+        state = self.state
+        if state.is_stale:
+            state.prepare()
+            self._arrays = (state.agent_arrays(), state.row_arrays(), state.half_arrays())
+            keys = sorted(self._halves)
+            self._ends = (keys, np.array([self._halves[key] for key in keys], np.int64))
+            kept = set(self._halves.values())
+            self._residuals = {h: r for h, r in self._residuals.items() if h in kept}
 
     def tell(self) -> dict[str, bytes]:
         """Return what each neighbour is to be told."""
@@ -354,10 +363,8 @@ class Node:
     def solve(self) -> None:
         """X = argmin …, for every agent here; the only part of a round that takes long."""
         state = self.state
-        arrays = (state.agent_arrays(), state.row_arrays(), state.half_arrays())
         accuracy = Accuracy(*tightened(state.accuracy, state.age))
-        for agent in state.used.tolist():
-            local_step(agent, *arrays, self.settings.C, accuracy)
+        _solve_all(state.used, *self._arrays, self.settings.C, accuracy)
 
     def hello(self, now: float) -> dict[str, bytes]:
         """Return a sign of life for every neighbour, with the last values."""
@@ -397,12 +404,13 @@ class Node:
 
     def _values(self) -> dict[str, bytes]:
         """Q of every link, by neighbour; protobuf fields may be put one after another."""
-        agents, halves = self.state.agent_arrays(), self.state.half_arrays()
-        q = np.zeros((2, self.n_features + 1))
+        agents, _, halves = self._arrays
+        keys, ends = self._ends
+        q = np.zeros((len(keys), 2, self.n_features + 1))
+        _send_all(ends, agents, halves, q)
         out: dict[str, bytes] = {}
-        for (task, name, other), half in sorted(self._halves.items()):
-            send(half, agents, halves, q)
-            numbers = q[: 2 if task == other else 1].astype("<f8", copy=False).tobytes()
+        for i, (task, name, other) in enumerate(keys):
+            numbers = q[i, : 2 if task == other else 1].astype("<f8", copy=False).tobytes()
             group = self.roster.group(task)
             value = wire.Value(
                 task=task,
@@ -431,7 +439,7 @@ class Node:
         if state.is_stale:  # a task left or rows came while waiting: the round is void
             return
         kappa = self.settings.relaxation
-        agents, halves = state.agent_arrays(), state.half_arrays()
+        agents, _, halves = self._arrays
         residual = 0.0
         for half in state.firsts.tolist():
             residual = max(residual, *exchange(half, agents, halves, kappa, True, True))
@@ -439,12 +447,8 @@ class Node:
         for name in self.present:
             mail = self.mail[name]
             mail.is_late = mail.newest < self.round and not mail.is_settled
-        for (task, name, other), half in sorted(self._halves.items()):
-            news = letters.get(name)
-            q = news.values.get((other, task)) if news else None
-            if q is not None:
-                self._residuals[half] = receive(half, agents, halves, q, kappa)
-            residual = max(residual, self._residuals[half])
+        self._receive(letters, kappa)
+        residual = max([residual, *self._residuals.values()])
         for agent in state.used.tolist():
             if agents.norm[agent] > 0.0:
                 residual = max(residual, agents.drift[agent] / agents.norm[agent])
@@ -453,6 +457,21 @@ class Node:
         state.age += 1
         self._heard_since.update(self.heard)
         self._count_calm()
+
+    def _receive(self, letters: dict[str, News | None], kappa: float) -> None:
+        agents, _, halves = self._arrays
+        heard, values = [], []
+        for (task, name, other), half in zip(*self._ends, strict=True):
+            news = letters.get(name)
+            q = news.values.get((other, task)) if news else None
+            if q is not None:
+                heard.append(half)
+                # Of a narrow link only the common half is read; the other fills the array.
+                values.append(q if len(q) == 2 else np.concatenate([q, q]))
+        if heard:
+            ends = np.array(heard, np.int64)
+            found = _receive_all(ends, agents, halves, np.array(values), kappa)
+            self._residuals.update(zip(heard, found.tolist(), strict=True))
 
     def _count_calm(self) -> None:
         """C ← 1 + min(c, c of the neighbours) while calm: c turns of calm as far as c links.
@@ -496,13 +515,16 @@ class Node:
         mail = self.mail[peer]
         mail.check(message)
         news = read_values(message, n_numbers)
-        entries, couples = read_roster(message.roster)
+        has_roster = message.HasField("roster")
+        entries, couples = read_roster(message.roster) if has_roster else ([], [])
         self._check_tasks(message)
-        changed = self.roster.merge(entries, couples)
+        is_new = mail.heard_at is None
+        changed = has_roster and self.roster.merge(entries, couples)
         mail.put(message, news, now)
         if changed or (self.is_settled and mail.calm == 0 and not mail.is_settled):
             self._wake()
-        self._announce(now)
+        if changed or is_new:
+            self._announce(now)
 
     def _check_tasks(self, message: Any) -> None:
         """Refuse tasks and groups that are not as the roster says.
@@ -573,6 +595,35 @@ class Node:
             "is_settled": self.is_settled,
             "refused": sum(self.refused.values()),
         }
+
+
+@njit(cache=True, nogil=True)
+def _solve_all(
+    some: NDArray[np.int64],
+    agents: AgentArrays,
+    rows: RowArrays,
+    halves: HalfArrays,
+    box: float,
+    accuracy: Accuracy,
+) -> None:
+    for a in some:
+        local_step(a, agents, rows, halves, box, accuracy)
+
+
+@njit(cache=True, nogil=True)
+def _send_all(ends: NDArray[np.int64], agents: AgentArrays, halves: HalfArrays, q: Floats) -> None:
+    for i in range(len(ends)):
+        send(ends[i], agents, halves, q[i])
+
+
+@njit(cache=True, nogil=True)
+def _receive_all(
+    ends: NDArray[np.int64], agents: AgentArrays, halves: HalfArrays, q: Floats, kappa: float
+) -> Floats:
+    residual = np.zeros(len(ends))
+    for i in range(len(ends)):
+        residual[i] = receive(ends[i], agents, halves, q[i], kappa)
+    return residual
 
 
 def _digest(value: Any) -> int:

@@ -27,7 +27,7 @@ from dtsvm.runtime.agent.process import ask
 from dtsvm.runtime.agent.transport import Transport
 
 NODES = list("abcdef")
-SECONDS = 5.0
+SECONDS = 3.0
 HEADER = 75  # bytes of an agent's message beside its numbers
 AGENT = [sys.executable, "-c", "from dtsvm.cli import main; main()", "agent"]
 

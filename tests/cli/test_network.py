@@ -1,4 +1,6 @@
 import stat
+import subprocess
+import sys
 import tomllib
 
 import pytest
@@ -85,3 +87,21 @@ def test_status_and_tell_where_no_agent_runs(run, site):
     assert "No agent is running in" in result.output
     wrong = run("tell", site / "hospital-a" / "node.toml", "dance", exit_code=2)
     assert "cannot be told 'dance'" in wrong.output
+
+
+def test_without_the_extra_help_works_and_agents_say_what_to_install(tmp_path):
+    script = (
+        "import sys; sys.modules['grpc'] = sys.modules['google.protobuf'] = None;"
+        "from dtsvm.cli import main; main()"
+    )
+
+    def call(*args):
+        return subprocess.run(
+            [sys.executable, "-c", script, *args], capture_output=True, text=True, cwd=tmp_path
+        )
+
+    assert "network" in call("--help").stdout
+    for args in (["agent", "node.toml"], ["network", "new", "ring", "--nodes", "a", "--out", "s"]):
+        result = call(*args)
+        assert result.returncode == 1
+        assert 'pip install "dtsvm[agent]"' in result.stderr

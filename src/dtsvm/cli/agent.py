@@ -31,11 +31,10 @@ try:
     from dtsvm.runtime.agent.node import Node
     from dtsvm.runtime.agent.process import Process, ask
     from dtsvm.runtime.agent.transport import Transport
-except ImportError as error:
-    raise MissingExtraError(
-        "'dtsvm agent' needs grpcio, protobuf and cryptography. "
-        'Install them with: pip install "dtsvm[agent]"'
-    ) from error
+
+    IS_INSTALLED = True
+except ImportError:  # said when a command is called, so that 'dtsvm --help' works without
+    IS_INSTALLED = False
 
 __all__ = ["agent", "status", "tell"]
 
@@ -54,10 +53,19 @@ def agent(config: Path, log_json: bool, insecure: bool, rounds: int | None) -> N
     CONFIG is the node.toml that 'dtsvm network new' wrote. The node's model and checkpoint are
     written beside it; started again, the node goes on from its checkpoint.
     """
+    _need_extra()
     _set_up_log(log_json)
     chosen = read_config(config)
     credentials = None if insecure else chosen.credentials()
     asyncio.run(_run(chosen, credentials, rounds))
+
+
+def _need_extra() -> None:
+    if not IS_INSTALLED:
+        raise MissingExtraError(
+            "Agents need grpcio, protobuf and cryptography, which are not installed. "
+            'Install them with: pip install "dtsvm[agent]"'
+        )
 
 
 async def _run(config: Config, credentials: Any, rounds: int | None) -> None:
@@ -198,6 +206,7 @@ def tell(config: Path, words: tuple[str, ...], task: str | None) -> None:
       dtsvm tell node.toml rows add more.csv [--task flu]
       dtsvm tell node.toml link NODE HOST:PORT
     """  # noqa: D301
+    _need_extra()
     folder = config.absolute().parent
     answer = asyncio.run(ask(folder, **_asked(words, task)))
     said = answer.get("said")
@@ -223,6 +232,7 @@ def _asked(words: tuple[str, ...], task: str | None) -> dict[str, Any]:
 @click.argument("configs", nargs=-1, required=True, type=click.Path(path_type=Path))
 def status(configs: tuple[Path, ...]) -> None:
     """Show the agents of these node.toml files, a row each."""
+    _need_extra()
     lines = []
     for path in configs:
         folder = path.absolute().parent

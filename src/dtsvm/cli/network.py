@@ -14,11 +14,10 @@ from dtsvm.problem import Network
 try:
     from dtsvm.runtime.agent.certificates import make_authority, make_certificate
     from dtsvm.runtime.agent.config import check_name, read_config, to_toml
-except ImportError as error:
-    raise MissingExtraError(
-        "'dtsvm network' needs grpcio, protobuf and cryptography. "
-        'Install them with: pip install "dtsvm[agent]"'
-    ) from error
+
+    IS_INSTALLED = True
+except ImportError:  # said when a command is called, so that 'dtsvm --help' works without
+    IS_INSTALLED = False
 
 __all__ = ["network"]
 
@@ -29,6 +28,11 @@ DEFAULTS = {"C": 1.0, "common_reg": 1.0, "specific_reg": 1.0, "tol": 1e-4}
 @click.group()
 def network() -> None:
     """Make the folders of a real network: one node a folder, for one machine each."""
+    if not IS_INSTALLED:
+        raise MissingExtraError(
+            "A network needs grpcio, protobuf and cryptography, which are not installed. "
+            'Install them with: pip install "dtsvm[agent]"'
+        )
 
 
 @network.command()

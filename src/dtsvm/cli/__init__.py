@@ -14,6 +14,10 @@ COMMANDS = {
     "inspect": "dtsvm.cli.inspect:inspect",
     "live": "dtsvm.cli.live:live",
     "reproduce": "dtsvm.cli.reproduce:reproduce",
+    "network": "dtsvm.cli.network:network",
+    "agent": "dtsvm.cli.agent:agent",
+    "tell": "dtsvm.cli.agent:tell",
+    "status": "dtsvm.cli.agent:status",
 }
 
 

@@ -4,7 +4,7 @@ from dtsvm.rounds.certify import average, certificate, certificates
 from dtsvm.rounds.history import HISTORY, History, Info, Status
 from dtsvm.rounds.membership import Membership
 from dtsvm.rounds.state import State
-from dtsvm.rounds.step import exchange, local_step
+from dtsvm.rounds.step import exchange, local_step, receive, send
 from dtsvm.rounds.stopping import Stopping
 
 __all__ = [
@@ -20,4 +20,6 @@ __all__ = [
     "certificates",
     "exchange",
     "local_step",
+    "receive",
+    "send",
 ]

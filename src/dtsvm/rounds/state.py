@@ -65,10 +65,12 @@ class State:
         )  # fmt: skip
         self.halves = Table(
             owner=((), np.int64), twin=((), np.int64), is_wide=((), bool), is_across=((), bool),
+            other_node=((), np.int64), other_task=((), np.int64),
             penalty=((2,), float), state=((2, p1), float), residual=((2, 2), float),
         )  # fmt: skip
         self.row_slots: dict[int, Slots] = {}
         self.age = 0  # rounds since who is here last changed
+        self._elsewhere: tuple[dict[int, float], dict[int, tuple[float, float]]] = ({}, {})
         self._is_stale = True
 
     def set(self, settings: Settings) -> None:
@@ -118,16 +120,52 @@ class State:
         n = len(a)
         slots = self.halves.take(2 * n)
         there, back = slots[:n], slots[n:]
-        for half, owner, twin in ((there, a, back), (back, b, there)):
+        for half, owner, twin, other in ((there, a, back, b), (back, b, there, a)):
             self.halves["owner"][half] = owner
             self.halves["twin"][half] = twin
             self.halves["is_wide"][half] = is_wide
             self.halves["is_across"][half] = is_across
+            self.halves["other_node"][half] = self.agents["node"][other]
+            self.halves["other_task"][half] = self.agents["task"][other]
+        self._touch()
+
+    def link_elsewhere(self, agent: int, is_wide: bool) -> int:
+        """Link an agent to one in another process; return the slot of the end that is here."""
+        (half,) = self.halves.take(1).tolist()
+        self.halves["owner"][half] = agent
+        self.halves["twin"][half] = -1
+        self.halves["is_wide"][half] = is_wide
+        self.halves["is_across"][half] = True
+        self._touch()
+        return int(half)
+
+    def rank(self, node: int, task: dict[int, int], other: dict[int, tuple[int, int]]) -> None:
+        """Give this process's node and its agents their ranks, and the other ends of its links.
+
+        `task` is by agent slot, `other` (node, task) by the slot of a link end elsewhere. Ranks
+        order the sums over an agent's links, and nothing else.
+        """
+        agents, halves = self.agents, self.halves
+        for agent, rank in task.items():
+            agents["node"][agent], agents["task"][agent] = node, rank
+        used = halves.used
+        inside = used[halves["twin"][used] >= 0]
+        ends = halves["owner"][halves["twin"][inside]]
+        halves["other_node"][inside] = agents["node"][ends]
+        halves["other_task"][inside] = agents["task"][ends]
+        for half, (node_rank, task_rank) in other.items():
+            halves["other_node"][half], halves["other_task"][half] = node_rank, task_rank
+        self._touch()
+
+    def know(self, size: dict[int, float], start: dict[int, tuple[float, float]]) -> None:
+        """Learn what cannot be seen from this process: A, and ρ to begin with, by agent slot."""
+        self._elsewhere = (size, start)
         self._touch()
 
     def unlink(self, halves: Slots) -> None:
         """Drop these link ends and their twins."""
-        self.halves.release(np.unique(np.concatenate([halves, self.halves["twin"][halves]])))
+        both = np.unique(np.concatenate([halves, self.halves["twin"][halves]]))
+        self.halves.release(both[both >= 0])
         self._touch()
 
     def adopt_rows(self, X: NDArray[Any], y: NDArray[np.float64], agent: Slots) -> None:
@@ -165,6 +203,11 @@ class State:
         self._is_stale = True
         self.age = 0
 
+    @property
+    def is_stale(self) -> bool:
+        """Whether something changed since `prepare`."""
+        return self._is_stale
+
     def prepare(self) -> None:
         """Derive what the last changes made stale."""
         if not self._is_stale:
@@ -189,8 +232,7 @@ class State:
         """Sort link ends by owner, then by the other end's node and task: sums have one order."""
         ids = self.halves.used
         owner = self.halves["owner"][ids]
-        other = self.halves["owner"][self.halves["twin"][ids]]
-        order = np.lexsort((self.agents["task"][other], self.agents["node"][other], owner))
+        order = np.lexsort((self.halves["other_task"][ids], self.halves["other_node"][ids], owner))
         self._half_ids = ids[order]
         counts = np.bincount(owner, minlength=self.agents.capacity)[self._used]
         self._half_start, self._half_count = self._segments(self._used, counts)
@@ -210,15 +252,18 @@ class State:
         how many of an agent's common set count in the objective (relays do not).
         """
         n = self.agents.capacity
-        owner = self.halves["owner"][self._half_ids]
-        other = self.halves["owner"][self.halves["twin"][self._half_ids]]
-        wide = self.halves["is_wide"][self._half_ids]
+        here = self._half_ids[self.halves["twin"][self._half_ids] >= 0]
+        owner = self.halves["owner"][here]
+        other = self.halves["owner"][self.halves["twin"][here]]
+        wide = self.halves["is_wide"][here]
         self.common_part = _connected(n, owner, other)
         self.specific_part = _connected(n, owner[wide], other[wide])
         is_counted = np.zeros(n, bool)
         is_counted[self._used] = ~self.agents["is_relay"][self._used]
         sizes = np.bincount(self.common_part, weights=is_counted)
         self.size = np.maximum(sizes, 1.0)[self.common_part]
+        for agent, size in self._elsewhere[0].items():
+            self.size[agent] = size
         level = self.agents["level"]
         for agents in self._parts():
             if (level[agents] != level[agents[0]]).any():  # sets that have just met
@@ -252,6 +297,10 @@ class State:
         start = np.ones((self.agents.capacity, 2))
         settings = self.settings
         if "auto" not in (settings.task_penalty, settings.node_penalty):
+            return start
+        if self._elsewhere[1]:
+            for agent, rho in self._elsewhere[1].items():
+                start[agent] = rho
             return start
         for agents in self._parts():
             slots = np.concatenate([self.row_slots[a] for a in agents.tolist()])

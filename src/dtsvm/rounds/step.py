@@ -1,4 +1,4 @@
-"""The step that makes agents agree, compiled; every runtime runs these two functions and no others.
+"""The step that makes agents agree, compiled; every runtime runs these functions and no others.
 
 Everything is divided by A, the number of agents in the group: the regularisers are ε/A, the box is
 C and a link's penalty is ρ = 2η/A. The iterates are the paper's; a join or a departure then changes
@@ -26,6 +26,8 @@ __all__ = [
     "RowArrays",
     "exchange",
     "local_step",
+    "receive",
+    "send",
     "tightened",
 ]
 
@@ -65,7 +67,7 @@ class AgentArrays(NamedTuple):
 
 
 class HalfArrays(NamedTuple):
-    """The links' ends: half a→b belongs to a; its twin is b→a."""
+    """The links' ends: half a→b belongs to a; its twin is b→a, or −1 if b is in another process."""
 
     ids: Ints  # slots, one agent's after the other's
     owner: Ints
@@ -217,3 +219,36 @@ def exchange(
         np.sqrt(residual[0, 0] + residual[0, 1]) / size,
         np.sqrt(residual[1, 0] + residual[1, 1]) / size,
     )
+
+
+@njit(cache=True, nogil=True)
+def send(h: int, agents: AgentArrays, halves: HalfArrays, q: Floats) -> None:
+    """One end's half of `exchange`: write q[a→b] = 2 ρ x_a − z[a→b] for the other process."""
+    a = halves.owner[h]
+    p = agents.pull.shape[1] - 1
+    for c in range(2 if halves.is_wide[h] else 1):
+        for j in range(p + 1):
+            rho = halves.penalty[h, 1 if j == p else 0]
+            q[c, j] = 2.0 * rho * agents.estimate[a, c, j] - halves.state[h, c, j]
+
+
+@njit(cache=True, nogil=True)
+def receive(h: int, agents: AgentArrays, halves: HalfArrays, q: Floats, kappa: float) -> float:
+    """One end's other half: z[a→b] ← (1 − κ) z[a→b] + κ q[b→a]; return the residual.
+
+    An end sees neither x_b nor z[b→a] alone. What it sees, ‖q − z[a→b]‖ / ρ, is the length of the
+    dual minus the primal residual vector of `exchange`; the other end sees that of their sum, so
+    both are small when, and only when, both residuals are. It is relative to ‖x_a‖.
+    """
+    a = halves.owner[h]
+    p = agents.pull.shape[1] - 1
+    total = 0.0
+    for c in range(2 if halves.is_wide[h] else 1):
+        for j in range(p + 1):
+            rho = halves.penalty[h, 1 if j == p else 0]
+            z = halves.state[h, c, j]
+            total += ((q[c, j] - z) / rho) ** 2
+            halves.state[h, c, j] = (1.0 - kappa) * z + kappa * q[c, j]
+    if agents.norm[a] == 0.0:
+        return 0.0 if total == 0.0 else 1.0
+    return float(np.sqrt(total) / agents.norm[a])

@@ -1,0 +1,1 @@
+"""One process a node: its own rows, its neighbours' messages, no centre; extra `agent`."""

@@ -1,0 +1,99 @@
+"""Folders of a network on this machine, and its agents as processes."""
+
+import csv
+import socket
+import subprocess
+import sys
+import time
+
+from dtsvm.runtime.agent.certificates import make_authority, make_certificate
+from dtsvm.runtime.agent.config import to_toml
+
+PATIENT = {"round_seconds": 120.0, "start_seconds": 300.0, "evict_seconds": 600.0}
+
+
+def free_ports(n):
+    """Ports that were free a moment ago."""
+    sockets = [socket.socket() for _ in range(n)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+def write_rows(path, X, y):
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*(f"x{j}" for j in range(X.shape[1])), "y"])
+        writer.writerows(
+            [*map(repr, x), int(label)] for x, label in zip(X.tolist(), y, strict=True)
+        )
+
+
+def make_site(folder, network, blocks, settings, **timing):
+    """One folder a node: rows, configuration, certificates."""
+    folder.mkdir(exist_ok=True)
+    make_authority(folder, "test")
+    ports = dict(zip(network.nodes, free_ports(len(network.nodes)), strict=True))
+    for name in network.nodes:
+        home = folder / name
+        home.mkdir()
+        make_certificate(folder, home, name)
+        around = {other: f"127.0.0.1:{ports[other]}" for other in network.neighbours(name)}
+        tasks = {}
+        for (node, task), (X, y) in blocks.items():
+            if node == name:
+                write_rows(home / f"{task}.csv", X, y)
+                tasks[task] = {"data": f"{task}.csv", "label": "y", "labels": [-1, 1]}
+        text = to_toml(name, "0abc", f"127.0.0.1:{ports[name]}", around, tasks, settings)
+        for key, value in {**PATIENT, **timing}.items():
+            lines = [
+                f"{key} = {value}" if line.startswith(f"{key} =") else line
+                for line in text.splitlines()
+            ]
+            text = "\n".join(lines) + "\n"
+        (home / "node.toml").write_text(text)
+    return ports
+
+
+class Agents:
+    """Agents as processes; none outlives the test."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.running = {}
+
+    def start(self, name, *options):
+        command = [sys.executable, "-c", "from dtsvm.cli import main; main()", "agent"]
+        log = (self.folder / f"{name}.log").open("ab")
+        self.running[name] = subprocess.Popen(
+            [*command, str(self.folder / name / "node.toml"), *options], stderr=log, stdout=log
+        )
+        log.close()
+
+    def log(self, name):
+        return (self.folder / f"{name}.log").read_text()
+
+    def wait_for(self, condition, seconds=120):
+        """Look again and again until something is so; fail if an agent dies meanwhile."""
+        until = time.monotonic() + seconds
+        while not condition():
+            for name, process in self.running.items():
+                assert process.poll() is None, self.log(name)
+            assert time.monotonic() < until, {n: self.log(n)[-800:] for n in self.running}
+            time.sleep(0.05)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self.running.values():
+            process.terminate()
+        for process in self.running.values():
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()

@@ -1,0 +1,205 @@
+import numpy as np
+import pytest
+from meetings import FIXED, Carrier, build, cold, distance, make_blocks, make_node
+
+from dtsvm import Network
+from dtsvm.errors import ModelFileError
+from dtsvm.runtime.agent.keep import dump, restore
+from dtsvm.runtime.agent.node import Timing
+
+TEN = [f"n{i}" for i in range(10)]
+LOSSY = {**FIXED, "tol": 1e-5}
+SEEDS = [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 20))]
+
+
+def revive(carrier, network, blocks, name, checkpoint, incarnation, settings=FIXED):
+    node = make_node(
+        name,
+        network.neighbours(name),
+        blocks,
+        settings,
+        incarnation=incarnation,
+        now=carrier.now,
+    )
+    if checkpoint:
+        restore(node, checkpoint)
+    carrier.nodes[name] = node
+    carrier.begun.discard(name)
+    return node
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_loss_and_every_agent_killed_once_still_end_at_the_pooled_optimum(seed):
+    rng = np.random.default_rng(seed)
+    network = Network.random(TEN, degree=0.4, seed=seed)
+    blocks = make_blocks(TEN, ["one"], n=8, seed=seed)
+    carrier = Carrier(build(network, blocks, LOSSY), loss=0.3, rng=rng)
+    kills = dict(zip(rng.permutation(np.arange(20, 200, 15)).tolist(), TEN, strict=False))
+    dead, kept = {}, {}
+    for tick in range(260):
+        if tick in kills:
+            name = kills[tick]
+            dead[name] = tick + int(rng.integers(1, 25))
+            del carrier.nodes[name]
+        for name in [n for n, back in dead.items() if back == tick]:
+            revive(carrier, network, blocks, name, kept.get(name), tick + 2, LOSSY)
+        carrier.tick()
+        if tick % 10 == 0:
+            kept.update({n: dump(v, {"one": 8}) for n, v in carrier.nodes.items()})
+    assert set(dead) == set(TEN) == set(carrier.nodes)
+    carrier.run_until_settled()
+    assert distance(carrier.nodes.values(), cold(network, blocks)) < 1e-3
+
+
+def test_a_revived_node_goes_on_where_its_checkpoint_was():
+    network = Network.ring(TEN[:4])
+    blocks = make_blocks(TEN[:4], ["one", "two"])
+    carrier = Carrier(build(network, blocks))
+    carrier.meet()
+    carrier.run_until_settled()
+    before = carrier.nodes["n1"].decision("one")
+    content = dump(carrier.nodes.pop("n1"), {"one": 12, "two": 12})
+    node = revive(carrier, network, blocks, "n1", content, 2)
+    assert np.array_equal(node.decision("one"), before)
+    assert carrier.run_until_settled() < 200
+    assert np.allclose(node.decision("one"), before, atol=1e-5)
+
+
+def test_a_damaged_checkpoint_is_refused():
+    node = make_node("a", ["b"], make_blocks(["a"], ["one"]))
+    content = dump(node, {"one": 12})
+    with pytest.raises(ModelFileError, match="is damaged; take it away to begin anew"):
+        restore(node, content[:-200] + bytes(200))
+
+
+def test_rows_that_came_later_are_in_the_checkpoint():
+    blocks = make_blocks(["a"], ["one"])
+    node = make_node("a", [], blocks)
+    X, y = make_blocks(["a"], ["one"], seed=3)["a", "one"]
+    node.add_rows("one", X, y)
+    content = dump(node, {"one": 12})
+    again = make_node("a", [], blocks, incarnation=2)
+    restore(again, content)
+    assert again.status()["tasks"] == {"one": 24}
+
+
+def test_a_node_that_leaves_politely_leaves_no_trace():
+    network = Network.complete(TEN[:5])
+    blocks = make_blocks(TEN[:5], ["one"])
+    carrier = Carrier(build(network, blocks))
+    carrier.meet()
+    carrier.run_until_settled()
+    carrier.deliver("n2", carrier.nodes["n2"].leave())
+    del carrier.nodes["n2"]
+    carrier.run_until_settled()
+    rest = [n for n in TEN[:5] if n != "n2"]
+    left = {k: v for k, v in blocks.items() if k[0] != "n2"}
+    assert distance(carrier.nodes.values(), cold(Network.complete(rest), left)) < 1e-4
+
+
+def test_a_newcomer_joins_a_settled_network():
+    network = Network.line(TEN[:5])
+    blocks = make_blocks(TEN[:5], ["one", "two"])
+    *old, new = build(network, blocks)
+    old[-1].mail.pop("n4")
+    carrier = Carrier(old)
+    carrier.meet()
+    carrier.run_until_settled()
+    new.incarnation = 9
+    carrier.nodes["n4"] = new
+    old[-1].link("n4")
+    carrier.tick()
+    carrier.run_until_settled()
+    assert all(node.status()["nodes"] == 5 for node in carrier.nodes.values())
+    assert distance(carrier.nodes.values(), cold(network, blocks)) < 1e-4
+
+
+@pytest.mark.parametrize("evict", [5.0, 1e9])
+def test_a_partition_heals(evict):
+    network = Network.ring(TEN[:6])
+    blocks = make_blocks(TEN[:6], ["one"])
+    carrier = Carrier(build(network, blocks, timing=Timing(evict_seconds=evict)))
+    carrier.meet()
+    carrier.run_until_settled()
+    whole = cold(network, blocks)
+    carrier.cut = {frozenset(("n0", "n5")), frozenset(("n2", "n3"))}
+    for _ in range(800):
+        carrier.tick()
+    if evict < 10:
+        for side in (TEN[:3], TEN[3:6]):
+            mine = {k: v for k, v in blocks.items() if k[0] in side}
+            nodes = [carrier.nodes[n] for n in side]
+            assert all(node.is_settled for node in nodes)
+            assert distance(nodes, cold(Network.line(side), mine)) < 1e-4
+    else:
+        assert distance(carrier.nodes.values(), whole) < 1e-4
+    carrier.cut = set()
+    carrier.tick()
+    carrier.run_until_settled()
+    assert distance(carrier.nodes.values(), whole) < 1e-4
+
+
+def test_tasks_are_coupled_from_one_node_and_leave_again():
+    network = Network.ring(TEN[:4])
+    blocks = make_blocks(TEN[:4], ["one", "two"])
+    carrier = Carrier(build(network, blocks, couple=False))
+    carrier.meet()
+    carrier.run_until_settled()
+    carrier.nodes["n3"].couple(["one", "two"])
+    carrier.tick()
+    carrier.run_until_settled()
+    assert all(node.groups() == [["one", "two"]] for node in carrier.nodes.values())
+    assert distance(carrier.nodes.values(), cold(network, blocks)) < 1e-4
+    for node in carrier.nodes.values():
+        node.leave_task("two")
+    carrier.tick()
+    carrier.run_until_settled()
+    alone = {k: v for k, v in blocks.items() if k[1] == "one"}
+    assert distance(carrier.nodes.values(), cold(network, alone)) < 1e-4
+
+
+def test_a_silent_neighbour_is_not_waited_for_twice():
+    network = Network.ring(TEN[:3])
+    nodes = build(network, make_blocks(TEN[:3], ["one"]))
+    carrier = Carrier(nodes)
+    carrier.meet()
+    one = nodes[0]
+    one.begin(0.0)
+    assert not one.is_complete()
+    one.finish(0.0)  # the deadline passed
+    carrier.deliver("n1", nodes[1].begin(0.0))
+    nodes[1].finish(0.0)
+    carrier.deliver("n1", nodes[1].begin(0.0))
+    one.begin(0.0)
+    assert one.is_complete()
+    assert FIXED["tol"] < one.residual
+
+
+def test_the_last_of_two_goes_on_alone_after_eviction():
+    blocks = make_blocks(["a", "b"], ["one"])
+    network = Network.line(["a", "b"])
+    carrier = Carrier(build(network, blocks, timing=Timing(evict_seconds=5.0)))
+    carrier.meet()
+    carrier.run_until_settled()
+    del carrier.nodes["b"]
+    for _ in range(120):
+        carrier.tick()
+    carrier.run_until_settled()
+    alone = {("a", "one"): blocks["a", "one"]}
+    assert carrier.nodes["a"].status()["nodes"] == 1
+    assert distance(carrier.nodes.values(), cold(Network(["a"], []), alone)) < 1e-4
+
+
+def test_a_node_that_left_may_come_back():
+    blocks = make_blocks(TEN[:3], ["one"])
+    network = Network.ring(TEN[:3])
+    carrier = Carrier(build(network, blocks))
+    carrier.meet()
+    carrier.run_until_settled()
+    carrier.deliver("n1", carrier.nodes["n1"].leave())
+    content = dump(carrier.nodes.pop("n1"), {"one": 12})
+    carrier.run_until_settled()
+    revive(carrier, network, blocks, "n1", content, 2)
+    carrier.tick()
+    carrier.run_until_settled()
+    assert distance(carrier.nodes.values(), cold(network, blocks)) < 1e-4

@@ -1,0 +1,92 @@
+import numpy as np
+import pytest
+from meetings import FIXED, NAMES, SHAPES, Carrier, build, cold, distance, make_blocks, make_session
+
+from dtsvm import Network
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("tasks", [["one"], ["one", "two"]])
+def test_agents_equal_memory_bit_for_bit(shape, tasks):
+    network = SHAPES[shape](NAMES)
+    blocks = make_blocks(NAMES, tasks)
+    nodes = build(network, blocks)
+    carrier = Carrier(nodes)
+    carrier.meet()
+    live = make_session(network, blocks, FIXED)
+    for _ in range(4):
+        live.run(rounds=10)
+        for _ in range(10):
+            carrier.tick()
+        for node in nodes:
+            for task in tasks:
+                right = live.classifier(task, node=node.name)
+                assert np.array_equal(node.decision(task)[:-1], right.coef_[0])
+                assert node.decision(task)[-1] == right.intercept_[0]
+
+
+def test_nodes_may_hold_different_tasks_and_still_equal_memory():
+    network = Network.ring(NAMES)
+    blocks = make_blocks(NAMES, ["one", "two", "three"])
+    for gone in [("a", "one"), ("f", "three"), ("c", "two")]:
+        del blocks[gone]
+    blocks["d", "one"] = (np.zeros((0, 4)), np.zeros(0))
+    nodes = build(network, blocks)
+    carrier = Carrier(nodes)
+    carrier.meet()
+    # The order of tasks decides the order of sums; a session ranks them as they enter.
+    by_task = sorted(blocks, key=lambda pair: pair[::-1])
+    live = make_session(network, {pair: blocks[pair] for pair in by_task}, FIXED)
+    live.run(rounds=30)
+    for _ in range(30):
+        carrier.tick()
+    for node in nodes:
+        for task in node.holdings:
+            right = live.classifier(task, node=node.name)
+            assert np.array_equal(node.decision(task)[:-1], right.coef_[0])
+
+
+def test_personal_tasks_are_linked_across_the_network():
+    network = Network.ring(NAMES[:4])
+    blocks = make_blocks(NAMES[:4], ["one", "two"])
+    blocks = {k: v for k, v in blocks.items() if (k[0] in "ab") == (k[1] == "one")}
+    nodes = build(network, blocks, personal=True)
+    for node in nodes:
+        node.couple(["one", "two"])
+    carrier = Carrier(nodes)
+    carrier.meet()
+    live = make_session(network, blocks, FIXED, personal=True)
+    live.run(rounds=2000)
+    carrier.run_until_settled()
+    assert distance(nodes, live) < 1e-4
+
+
+def test_penalties_chosen_by_the_nodes_lead_to_the_same_optimum():
+    network = Network.line(NAMES)
+    blocks = make_blocks(NAMES, ["one", "two"])
+    settings = {"C": 0.1, "tol": 1e-6}
+    nodes = build(network, blocks, settings)
+    carrier = Carrier(nodes)
+    carrier.meet()
+    carrier.run_until_settled()
+    assert distance(nodes, cold(network, blocks, settings)) < 1e-4
+
+
+def test_everybody_settles_and_sleeps_until_rows_come():
+    network = Network.ring(NAMES)
+    blocks = make_blocks(NAMES, ["one"])
+    nodes = build(network, blocks)
+    carrier = Carrier(nodes)
+    carrier.meet()
+    carrier.run_until_settled()
+    rounds = [node.round for node in nodes]
+    for _ in range(20):
+        carrier.tick()
+    assert [node.round for node in nodes] == rounds
+    X, y = make_blocks(["a"], ["one"], n=20, seed=5)["a", "one"]
+    nodes[0].add_rows("one", X, y)
+    carrier.run_until_settled()
+    assert min(node.round for node in nodes) > max(rounds)
+    old = blocks["a", "one"]
+    blocks["a", "one"] = (np.concatenate([old[0], X]), np.concatenate([old[1], y]))
+    assert distance(nodes, cold(network, blocks)) < 1e-4

@@ -1,0 +1,149 @@
+import asyncio
+import contextlib
+
+import pytest
+from meetings import make_blocks, make_node
+
+from dtsvm.errors import NetworkError
+from dtsvm.runtime.agent.certificates import make_authority, make_certificate
+from dtsvm.runtime.agent.transport import Credentials, Transport
+
+
+def certified(folder, name):
+    home = folder / name
+    home.mkdir()
+    make_certificate(folder, home, name)
+    files = ("ca.pem", "node.pem", "node.key")
+    return Credentials(*((home / file).read_bytes() for file in files))
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory):
+    """The certificates of nodes a, b, c and d of one network, and of an impostor's."""
+    folder, other = tmp_path_factory.mktemp("site"), tmp_path_factory.mktemp("other")
+    make_authority(folder, "ours")
+    make_authority(other, "theirs")
+    found = {name: certified(folder, name) for name in "abcd"}
+    found["wrong"] = certified(other, "a")
+    # An impostor trusts our CA, but has a certificate of another.
+    found["impostor"] = Credentials(found["b"].ca, found["wrong"].certificate, found["wrong"].key)
+    return found
+
+
+@contextlib.asynccontextmanager
+async def listening(credentials, on_message=lambda peer, data: None, neighbours=("a", "c")):
+    around = dict.fromkeys(neighbours, "127.0.0.1:1")
+    server = Transport("b", "127.0.0.1:0", around, credentials, on_message)
+    await server.start()
+    try:
+        yield server
+    finally:
+        await server.stop()
+
+
+async def knock(name, credentials, server, data=b"hello", neighbour="b", heard=lambda: False):
+    """Dial a node and say something; give up when it is heard or has had its time."""
+    address = {neighbour: f"127.0.0.1:{server.port}"}
+    client = Transport(name, "127.0.0.1:0", address, credentials, lambda peer, data: None)
+    await client.start()
+    client.send(neighbour, data)
+    until = asyncio.get_running_loop().time() + (1.5 if heard() is False else 30.0)
+    while asyncio.get_running_loop().time() < until and not heard():
+        await asyncio.sleep(0.05)
+    await client.stop()
+
+
+def heard_from(name, credentials, server_credentials, is_expected=False, **more):
+    async def meet():
+        heard = []
+        wait = (lambda: len(heard)) if is_expected else (lambda: False)
+        async with listening(server_credentials, lambda *got: heard.append(got)) as server:
+            await knock(name, credentials, server, heard=wait, **more)
+        return heard
+
+    return asyncio.run(meet())
+
+
+def test_a_neighbour_with_its_certificate_is_heard(network):
+    heard = heard_from("a", network["a"], network["b"], is_expected=True)
+    assert ("a", b"hello") in heard
+
+
+@pytest.mark.parametrize("who", ["wrong", "impostor"])
+def test_a_certificate_of_another_authority_is_refused(network, who):
+    assert heard_from("a", network[who], network["b"]) == []
+
+
+def test_no_certificate_is_refused(network):
+    assert heard_from("a", None, network["b"]) == []
+
+
+def test_a_node_of_the_network_that_is_no_neighbour_is_refused(network):
+    # It dials b as if it were a: its certificate says d.
+    assert heard_from("a", network["d"], network["b"]) == []
+
+
+def test_a_server_with_another_name_than_the_neighbours_is_refused(network):
+    assert heard_from("a", network["a"], network["b"], neighbour="c") == []
+
+
+def test_a_neighbours_certificate_cannot_speak_for_another_node(network):
+    blocks = make_blocks(["a", "b", "c"], ["one"])
+    ours = make_node("c", ["a", "b"], blocks)
+    message = make_node("a", ["c"], blocks).hello(0.0)["c"]
+
+    async def meet():
+        around = {"a": "127.0.0.1:1", "b": "127.0.0.1:1"}
+        server = Transport(
+            "c", "127.0.0.1:0", around, network["c"], lambda *got: ours.take(*got, 0.0)
+        )
+        await server.start()
+        await knock("b", network["b"], server, message, "c", lambda: sum(ours.refused.values()))
+        await server.stop()
+
+    asyncio.run(meet())
+    assert ours.refused["b"] >= 1
+    assert ours.mail["a"].heard_at is None
+    assert ours.mail["b"].heard_at is None
+
+
+def test_without_certificates_only_loopback():
+    with pytest.raises(NetworkError, match=r"talks on loopback only, not to 10\.0\.0\.1:5"):
+        Transport("a", "127.0.0.1:0", {"b": "10.0.0.1:5"}, None, print)
+
+
+def test_a_slow_line_keeps_the_two_newest_messages():
+    async def fill():
+        line = Transport("a", "127.0.0.1:0", {"b": "127.0.0.1:1"}, None, print)
+        for k in range(100):
+            line.send("b", bytes([k]))
+        return list(line._lines["b"].waiting)
+
+    assert asyncio.run(fill()) == [bytes([98]), bytes([99])]
+
+
+def test_a_lost_stream_is_dialled_anew_and_begins_with_the_last_words(network):
+    async def meet():
+        heard = []
+        async with listening(network["b"]) as first:
+            port = first.port
+            client = Transport(
+                "a", "127.0.0.1:0", {"b": f"127.0.0.1:{port}"}, network["a"], lambda *_: None
+            )
+            await client.start()
+            client.send("b", b"last words")
+            await asyncio.sleep(0.5)
+        got = asyncio.Event()
+
+        def on_message(peer, data):
+            heard.append((peer, data))
+            got.set()
+
+        second = Transport("b", f"127.0.0.1:{port}", {"a": "127.0.0.1:1"}, network["b"], on_message)
+        await second.start()
+        await asyncio.wait_for(got.wait(), 30)
+        await client.stop()
+        await second.stop()
+        return heard
+
+    assert asyncio.run(meet())[0] == ("a", b"last words")

@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csc_array, diags_array
 from scipy.sparse.linalg import splu
 
-__all__ = ["balanced", "is_check", "link_flow", "next_check", "start_penalty"]
+__all__ = ["balanced", "is_check", "link_flow", "loosened", "next_check", "start_penalty"]
 
 Floats = NDArray[np.float64]
 
 FIRST_CHECK, MAX_CHECKS = 10, 16
 MOST, DEAD_ZONE = 5.0, 1.5  # a check changes a penalty by at most ×5, and not for less than ×1.5
 BIAS_BAND = (0.5, 2.0)  # how far the bias may go its own way
+LEVELS = (0.01, 100.0)  # how far all checks together may lead away from the start
 DENSE_NODES, PROBES = 200, 32
 
 
@@ -89,4 +90,13 @@ def balanced(level: Floats, apart: Floats, moving: Floats) -> Floats:
     own = float(np.clip(level[1] * factor[1] / factor[0], *BIAS_BAND))
     if 1 / DEAD_ZONE <= factor[0] <= DEAD_ZONE:
         factor[0] = 1.0
-    return np.array([level[0] * factor[0], own])
+    return np.array([np.clip(level[0] * factor[0], *LEVELS), own])
+
+
+def loosened(hold: Floats, drift: Floats, before: Floats) -> Floats:
+    """Return how firmly free biases are held near their last value from now on.
+
+    One that has not come to rest since the last check, half as many rounds ago, is held a fifth as
+    firmly: a bias that no link holds may have far to go, at a constant pace.
+    """
+    return np.where(drift > 0.25 * before, np.maximum(hold / MOST, 1e-4), hold)

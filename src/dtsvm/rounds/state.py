@@ -14,7 +14,14 @@ from numpy.typing import DTypeLike, NDArray
 
 from dtsvm.problem.settings import Settings
 from dtsvm.qp import pull, squared_norms
-from dtsvm.rounds.penalty import balanced, is_check, link_flow, next_check, start_penalty
+from dtsvm.rounds.penalty import (
+    balanced,
+    is_check,
+    link_flow,
+    loosened,
+    next_check,
+    start_penalty,
+)
 from dtsvm.rounds.step import Accuracy, AgentArrays, HalfArrays, RowArrays
 from dtsvm.rounds.table import Table
 
@@ -54,7 +61,7 @@ class State:
             gain=((2, 2), float), prox=((2,), float), estimate=((2, p1), float),
             inflow=((2, p1), float), pull=((p1,), float), shift=((p1,), float),
             decision=((p1,), float), travel=((), float), norm=((), float), drift=((), float),
-            sweeps=((), np.int64), level=((2,), float),
+            sweeps=((), np.int64), level=((2,), float), hold=((), float), drift_before=((), float),
         )  # fmt: skip
         self.halves = Table(
             owner=((), np.int64), twin=((), np.int64), is_wide=((), bool), is_across=((), bool),
@@ -94,6 +101,7 @@ class State:
         self.agents["task"][slots] = task
         self.agents["is_relay"][slots] = is_relay
         self.agents["level"][slots] = 1.0
+        self.agents["hold"][slots] = 1.0
         for slot in slots.tolist():
             self.row_slots[slot] = np.zeros(0, np.int64)
         self._touch()
@@ -348,6 +356,10 @@ class State:
             across = mine[halves["is_across"][mine]]
             apart, moving = residual[across if len(across) else mine].sum(axis=0)
             self.agents["level"][agents] = balanced(self.agents["level"][agents[0]], apart, moving)
+        free = self._used[(self.agents["prox"][self._used] > 0).any(axis=1)]
+        drift, before, hold = (self.agents[name] for name in ("drift", "drift_before", "hold"))
+        hold[free] = loosened(hold[free], drift[free], before[free])
+        before[free] = drift[free]
         self._set_penalties()
         self._set_gains()
 
@@ -387,7 +399,10 @@ class State:
             slots = self.row_slots[agent]
             length = max(float(self.rows["norms"][slots].mean()), 1e-12) if len(slots) else 1.0
             weights = total[agent, :, 0]
-            prox[agent] = is_free[agent] * np.where(weights > 0, 10.0 * weights / length, 1.0)
+            firmness = self.agents["hold"][agent] * np.where(
+                weights > 0, 10 * weights / length, 1.0
+            )
+            prox[agent] = is_free[agent] * firmness
         return prox
 
     @property

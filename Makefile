@@ -23,7 +23,8 @@ check: $(READY)  ## Lint and types
 	$(BIN)/mypy
 
 test: check  ## The whole check: lint, types, tests
-	$(BIN)/python -m pytest -q -n auto
+	$(BIN)/python -m pytest -q -n auto --ignore=tests/runtime/agent
+	$(BIN)/python -m pytest -q tests/runtime/agent  # real processes: one test at a time
 
 bench: $(READY)  ## Us against rivals, as ratios, into docs/benchmarks.md
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bench]"

@@ -52,7 +52,11 @@ def agent(config: Path, log_json: bool, insecure: bool, rounds: int | None) -> N
 
     CONFIG is the node.toml that 'dtsvm network new' wrote. The node's model and checkpoint are
     written beside it; started again, the node goes on from its checkpoint.
-    """
+
+    \b
+    dtsvm agent site/hospital-a/node.toml
+    dtsvm agent site/hospital-a/node.toml --log-json
+    """  # noqa: D301
     _need_extra()
     _set_up_log(log_json)
     chosen = read_config(config)
@@ -231,7 +235,11 @@ def _asked(words: tuple[str, ...], task: str | None) -> dict[str, Any]:
 @click.command()
 @click.argument("configs", nargs=-1, required=True, type=click.Path(path_type=Path))
 def status(configs: tuple[Path, ...]) -> None:
-    """Show the agents of these node.toml files, a row each."""
+    """Show the agents of these node.toml files, a row each.
+
+    \b
+    dtsvm status site/*/node.toml
+    """  # noqa: D301
     _need_extra()
     lines = []
     for path in configs:

@@ -27,7 +27,12 @@ DEFAULTS = {"C": 1.0, "common_reg": 1.0, "specific_reg": 1.0, "tol": 1e-4}
 
 @click.group()
 def network() -> None:
-    """Make the folders of a real network: one node a folder, for one machine each."""
+    """Make the folders of a real network: one node a folder, for one machine each.
+
+    \b
+    dtsvm network new ring --nodes a b c --out site/ --task flu --label sick
+    dtsvm network add site d --link b --listen 127.0.0.1:7004
+    """  # noqa: D301
     if not IS_INSTALLED:
         raise MissingExtraError(
             "A network needs grpcio, protobuf and cryptography, which are not installed. "

@@ -32,3 +32,4 @@ bench: $(READY)  ## Us against rivals, as ratios, into docs/benchmarks.md
 
 clean:  ## Remove the environment and everything generated
 	rm -rf $(VENV) report .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src -name __pycache__ -prune -exec rm -rf {} +

@@ -136,6 +136,22 @@ def test_threads_change_no_bit(rng, monkeypatch):
     assert np.array_equal(answers[0], answers[2])
 
 
+def test_how_fast_the_machine_is_changes_no_bit(rng, monkeypatch):
+    from dtsvm.runtime import memory
+
+    blocks = [block(rng) for _ in range(5)]
+    answers = []
+    for seconds in (0.0, 1e9):  # rounds are cut into small blocks, or into growing ones
+        monkeypatch.setattr(memory, "CHUNK_SECONDS", seconds)
+        live = Session(Network.ring(5), C=0.2, loss=0.3, seed=3)
+        for v, (X, y) in enumerate(blocks):
+            live.enter(v, "a", X, y)
+        live.run(tol=1e-3)
+        live.run(rounds=20)
+        answers.append(coefs(live))
+    assert np.array_equal(*answers)
+
+
 def test_events_say_what_happened_after_which_round(rng):
     live = session(rng, tasks=("a",))
     live.run(rounds=3)

@@ -16,9 +16,9 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from dtsvm.data.files import write_atomically
 from dtsvm.errors import DtsvmError
 from dtsvm.rounds import Info
-from dtsvm.svm.checkpoint import write_atomically
 
 __all__ = [
     "check_place",

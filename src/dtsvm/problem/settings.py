@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Literal, Self
 
@@ -36,8 +36,8 @@ class Settings:
     Examples
     --------
     >>> from dtsvm.problem import Settings
-    >>> Settings(C=0.5).replace(relaxation=0.5).relaxation
-    0.5
+    >>> Settings(C=0.5).relaxation
+    0.9
     """
 
     C: float = 1.0
@@ -64,10 +64,6 @@ class Settings:
         if "local" in values:
             choice(owner, "local", values["local"], ("tracking", "exact"))
         return cls(**values)
-
-    def replace(self, **values: Any) -> Self:
-        """Return a copy with some values replaced."""
-        return replace(self, **values)
 
 
 def positive(owner: str, name: str, value: Any, what: str = "a positive float") -> float:

@@ -1,6 +1,6 @@
 """Agents agreeing: the step, membership, residuals, certificate and history."""
 
-from dtsvm.rounds.certify import average, certificate, certificates
+from dtsvm.rounds.certify import average, certificates
 from dtsvm.rounds.history import HISTORY, History, Info, Status
 from dtsvm.rounds.membership import Membership
 from dtsvm.rounds.state import State
@@ -16,7 +16,6 @@ __all__ = [
     "Status",
     "Stopping",
     "average",
-    "certificate",
     "certificates",
     "exchange",
     "local_step",

@@ -13,7 +13,7 @@ from dtsvm.qp import tally
 from dtsvm.rounds.state import State
 from dtsvm.rounds.step import AgentArrays, RowArrays
 
-__all__ = ["average", "certificate", "certificates"]
+__all__ = ["average", "certificates"]
 
 Floats = NDArray[np.float64]
 
@@ -26,12 +26,6 @@ def average(state: State) -> tuple[Floats, Floats]:
         _mean_by(state.common_part, estimate[:, 0], counted),
         _mean_by(state.specific_part, estimate[:, 1], counted),
     )
-
-
-def certificate(state: State) -> Certificate:
-    """Certify the network's answer; groups are independent, so their values add up."""
-    each = certificates(state)
-    return Certificate(sum(c.objective for c, _ in each), sum(c.bound for c, _ in each))
 
 
 def certificates(state: State) -> list[tuple[Certificate, int]]:

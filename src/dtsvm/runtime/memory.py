@@ -161,12 +161,16 @@ class Memory:
         """Run up to `n` rounds, fewer if agents are calm and a look at the certificate is due."""
         state = self.state
         state.prepare()
+        drawn_from = self._rng.bit_generator.state
         heard = self._draw_heard(n)
         log = np.zeros((n, 3))
         arrays = (state.agent_arrays(), state.row_arrays(), state.half_arrays())
         settings = (state.settings.C, state.settings.relaxation, state.accuracy)
         calm = rule.residual_tol if may_stop else -1.0
         done = self._loop(n, arrays, settings, heard, log, calm, rule.next_look - self.n_rounds)
+        if done < n:  # give back the losses of rounds that did not take place
+            self._rng.bit_generator.state = drawn_from
+            self._draw_heard(done)
         self.history.append(self._block(log[:done]))
         state.count_rounds(done)
 

@@ -6,7 +6,6 @@ import hashlib
 import io
 import json
 import os
-import tempfile
 import zipfile
 from collections.abc import Hashable
 from dataclasses import asdict
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dtsvm.data.files import write_atomically
 from dtsvm.errors import DataError, ModelFileError
 from dtsvm.problem import Settings
 from dtsvm.rounds import Membership
@@ -27,7 +27,7 @@ from dtsvm.svm.presence import Event
 if TYPE_CHECKING:
     from dtsvm.svm.session import Session
 
-__all__ = ["load", "save", "write_atomically"]
+__all__ = ["load", "save"]
 
 FORMAT, VERSION = "dtsvm session", 1
 Arrays = dict[str, NDArray[Any]]
@@ -64,34 +64,6 @@ def load(live: Session, path: str | PathLike[str]) -> None:
     live._members = members = _restore_members(head, arrays, live._settings)
     live._memory = Memory(members.state, **live._carrier)
     live._memory.restore(head["memory"], arrays["history"])
-
-
-def write_atomically(path: str | PathLike[str], content: bytes) -> None:
-    """Replace a file by its new content in one step that a crash cannot halve."""
-    target = os.fspath(path)
-    folder = os.path.dirname(os.path.abspath(target))
-    handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{os.path.basename(target)}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    directory = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(directory)  # the rename itself must outlive a power cut
-    finally:
-        os.close(directory)
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
 
 
 def _describe(live: Session) -> dict[str, Any]:

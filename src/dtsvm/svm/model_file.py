@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from dtsvm.data.files import write_atomically
 from dtsvm.errors import ModelFileError, ParameterError
 from dtsvm.svm.base import ConsensusSVM
-from dtsvm.svm.checkpoint import write_atomically
 from dtsvm.svm.model_reader import (
     FORMAT,
     METHODS,

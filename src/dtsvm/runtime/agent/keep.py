@@ -8,10 +8,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
-import tempfile
 import zipfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +18,7 @@ from dtsvm.errors import ModelFileError
 from dtsvm.qp import pull
 from dtsvm.runtime.agent.node import Node
 
-__all__ = ["dump", "restore", "write_atomically"]
+__all__ = ["dump", "restore"]
 
 FORMAT, VERSION = "dtsvm agent", 1
 Arrays = dict[str, NDArray[Any]]
@@ -103,21 +100,6 @@ def _restore_task(node: Node, kept: dict[str, Any], arrays: Arrays, i: int) -> N
     sums = np.zeros(node.n_features + 1)
     pull(rows["X"], rows["y"], rows["dual"], slots, sums)
     state.agents["pull"][slot] = sums
-
-
-def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
-    """Replace a file, readable by its owner only, in one step that a crash cannot halve."""
-    target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
 
 
 def _read(content: bytes, where: str) -> Arrays:

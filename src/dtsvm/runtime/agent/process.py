@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dtsvm.data.files import write_atomically
 from dtsvm.errors import DtsvmError, NetworkError
-from dtsvm.runtime.agent.keep import dump, write_atomically
+from dtsvm.runtime.agent.keep import dump
 from dtsvm.runtime.agent.node import Node
 from dtsvm.runtime.agent.transport import Transport
 
@@ -194,7 +195,8 @@ class Process:
 
     def _keep(self) -> None:
         self._kept_at = time.monotonic()
-        write_atomically(self.folder / "checkpoint.npz", dump(self.node, self.n_first))
+        content = dump(self.node, self.n_first)
+        write_atomically(self.folder / "checkpoint.npz", content, is_private=True)
 
     def _report(self) -> None:
         now = time.monotonic()

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from dtsvm.problem.settings import Settings
+from dtsvm.rounds.handover import bequeath, keep_flow
 from dtsvm.rounds.state import State
 
 __all__ = ["Membership"]
@@ -126,7 +127,9 @@ class Membership:
 
     def leave(self, node: Node, task: Task) -> None:
         """Take one agent away."""
-        self.state.remove_agent(self.at[node].pop(task))
+        agent = self.at[node].pop(task)
+        bequeath(self.state.agents, self.state.halves, agent)
+        self.state.remove_agent(agent)
 
     def link(self, u: Node, v: Node) -> None:
         """Link two nodes and the agents that thereby hear each other."""
@@ -215,4 +218,6 @@ class Membership:
         used = halves.used
         owner, other = halves["owner"][used], halves["owner"][halves["twin"][used]]
         between = np.isin(owner, list(ours)) & np.isin(other, list(theirs))
+        ends = np.concatenate([used[between], halves["twin"][used[between]]])
+        keep_flow(self.state.agents, halves, ends)
         self.state.unlink(used[between])

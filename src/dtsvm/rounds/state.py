@@ -14,6 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from dtsvm.problem.settings import Settings
 from dtsvm.qp import pull, squared_norms
+from dtsvm.rounds.handover import zero_sum
 from dtsvm.rounds.penalty import (
     balanced,
     is_check,
@@ -59,7 +60,8 @@ class State:
         self.agents = Table(
             node=((), np.int64), task=((), np.int64), is_relay=((), bool),
             gain=((2, 2), float), prox=((2,), float), estimate=((2, p1), float),
-            inflow=((2, p1), float), pull=((p1,), float), shift=((p1,), float),
+            inflow=((2, p1), float), offset=((2, p1), float), pull=((p1,), float),
+            shift=((p1,), float),
             decision=((p1,), float), travel=((), float), norm=((), float), drift=((), float),
             sweeps=((), np.int64), level=((2,), float), hold=((), float), drift_before=((), float),
         )  # fmt: skip
@@ -264,6 +266,9 @@ class State:
         self.size = np.maximum(sizes, 1.0)[self.common_part]
         for agent, size in self._elsewhere[0].items():
             self.size[agent] = size
+        offset = self.agents["offset"]
+        for c, part in enumerate((self.common_part, self.specific_part)):
+            offset[self._used, c] = zero_sum(offset[self._used, c], part[self._used])
         level = self.agents["level"]
         for agents in self._parts():
             if (level[agents] != level[agents[0]]).any():  # sets that have just met
@@ -430,7 +435,7 @@ class State:
         a = self.agents
         return AgentArrays(
             self._row_start, self._row_count, self._half_start, self._half_count,
-            a["gain"], a["prox"], a["estimate"], a["inflow"], a["pull"], a["shift"],
+            a["gain"], a["prox"], a["estimate"], a["inflow"], a["offset"], a["pull"], a["shift"],
             a["decision"], a["travel"], a["norm"], a["drift"], a["sweeps"],
         )  # fmt: skip
 

@@ -57,6 +57,7 @@ class AgentArrays(NamedTuple):
     prox: Floats  # (·, 2): weight holding an unlinked bias near its last value
     estimate: Floats  # (·, 2, p+1): x
     inflow: Floats  # (·, 2, p+1): Σ_b z[a→b], and the proximal pull
+    offset: Floats  # (·, 2, p+1): what cut links left behind, see `handover`
     pull: Floats  # (·, p+1): X̃ᵀYλ
     shift: Floats  # (·, p+1): m
     decision: Floats  # (·, p+1): u = w₀ + w_t, the agent's classifier
@@ -164,9 +165,9 @@ def local_step(
 def _sum_inflow(a: int, agents: AgentArrays, halves: HalfArrays) -> None:
     inflow = agents.inflow[a]
     p = inflow.shape[1] - 1
-    inflow[:] = 0.0
+    inflow[:] = agents.offset[a]
     for c in range(2):
-        inflow[c, p] = agents.prox[a, c] * agents.estimate[a, c, p]
+        inflow[c, p] += agents.prox[a, c] * agents.estimate[a, c, p]
     start = agents.half_start[a]
     for k in range(start, start + agents.half_count[a]):
         h = halves.ids[k]

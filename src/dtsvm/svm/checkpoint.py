@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["load", "save"]
 
-FORMAT, VERSION = "dtsvm session", 1
+FORMAT, VERSION = "dtsvm session", 2
 Arrays = dict[str, NDArray[Any]]
 
 

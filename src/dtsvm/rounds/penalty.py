@@ -1,13 +1,15 @@
-"""How hard a link pulls: penalties chosen from the network and the data, then balanced.
+"""How hard a link pulls: penalties chosen from the network and the data, then from the multipliers.
 
 A penalty changes the speed, never the answer. `start_penalty` says where to begin:
 
-    ρ = 9 τ √(C √(ε₁ε₂) / A) for the weights,   ¼ ρ / σ² for the bias
+    ρ = 9 τ √(C √(ε₁ε₂) / A) for the weights,   ½ ρ / σ² for the bias
 
 with τ the flow a link carries for a unit of imbalance at a node, and σ² the mean squared feature.
-`balanced` then compares, at rounds 10, 20, 40, …, how much linked agents disagree with how much
-they still move; both are lengths of x, and the penalty is right when they are alike. The checks are
-finitely many, so from some round on the penalties are fixed and the convergence of the relaxed
+`balanced` then looks, at rounds 10, 20, 40, …, at what links really carry: multipliers of length
+‖λ‖ for classifiers of length ‖x‖, so the scale of a penalty is ‖λ‖ / ‖x‖. It is 2½ times that at
+first; later, when the tail of the iteration shows itself, more while linked agents disagree more
+than they still move and less while they disagree less, up to a factor of 4. The checks are finitely
+many, so from some round on the penalties are fixed and the convergence of the relaxed
 Peaceman-Rachford iteration applies (Eckstein & Bertsekas, 1992; with lost messages Bastianello,
 Carli, Schenato & Todescato, 2021).
 """
@@ -37,9 +39,11 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 FIRST_CHECK, MAX_CHECKS = 10, 16
-MOST, DEAD_ZONE = 5.0, 1.5  # a check changes a penalty by at most ×5, and not for less than ×1.5
+SCALE = 2.5  # ρ ‖x‖ / ‖λ‖ to aim at
+TAIL, BAND = 60, 4.0  # from which age on disagreement and movement count, and how far they may lead
+MOST, LEAST = 5.0, 1.2  # how far a check believes them, and the least change that is made
 BIAS_BAND = (0.5, 2.0)  # how far the bias may go its own way
-LEVELS = (0.01, 100.0)  # how far all checks together may lead away from the start
+LEVELS = (0.01, 1000.0)  # how far all checks together may lead away from the start
 DENSE_NODES, PROBES = 200, 32
 
 
@@ -48,7 +52,7 @@ def start_penalty(
 ) -> tuple[float, float]:
     """Return ρ of the weights and of the bias to begin with, in the units of `rounds.step`."""
     weights = 9.0 * flow * np.sqrt(C * np.sqrt(reg[0] * reg[1]) / n_agents)
-    return float(weights), float(0.25 * weights / mean_square)
+    return float(weights), float(0.5 * weights / mean_square)
 
 
 def link_flow(n_nodes: int, links: NDArray[np.int64]) -> float:
@@ -98,18 +102,31 @@ def last_check(age: int) -> int:
     return max((check for check in ages if check <= age), default=0)
 
 
-def balanced(level: Floats, apart: Floats, moving: Floats) -> Floats:
-    """Return a group's new penalty level from squared residuals, weights and bias apart.
+def balanced(level: Floats, found: Floats, start: float, age: int) -> Floats:
+    """Return a group's new level from what its links show at a check.
 
-    The weights' level is multiplied by disagreement / movement; the bias follows the weights and
-    may differ from them by its own ratio, within a band.
+    Parameters
+    ----------
+    level : array, shape (3,)
+        Penalty of the weights over the one begun with, that of the bias over its usual share of it,
+        and what the tail has taught about the first.
+    found : array, shape (3, 2)
+        Squared disagreement and squared movement, of weights and of bias; squared multipliers and
+        squared classifiers. Sums over all links.
+    start : float
+        The weights' penalty begun with.
+    age : int
+        Rounds since something changed.
     """
-    ratio = np.sqrt(apart / np.maximum(moving, 1e-300))
-    factor = np.clip(ratio, 1 / MOST, MOST)
-    own = float(np.clip(level[1] * factor[1] / factor[0], *BIAS_BAND))
-    if 1 / DEAD_ZONE <= factor[0] <= DEAD_ZONE:
-        factor[0] = 1.0
-    return np.array([np.clip(level[0] * factor[0], *LEVELS), own])
+    apart, moving, (flow, size) = found
+    ratio = np.clip(np.sqrt(apart / np.maximum(moving, 1e-300)), 1 / MOST, MOST)
+    scale = SCALE * np.sqrt(flow / max(size, 1e-300)) / start
+    weights, bias, tail = level
+    if age >= TAIL:
+        tail = np.clip(tail * ratio[0], 1 / BAND, BAND)
+    if size > 0.0 and not 1 / LEAST <= scale * tail / weights <= LEAST:
+        weights = np.clip(scale * tail, *LEVELS)
+    return np.array([weights, np.clip(bias * ratio[1] / ratio[0], *BIAS_BAND), tail])
 
 
 def summed(residuals: Floats, starts: Iterable[int] = (0,)) -> Floats:

@@ -64,12 +64,12 @@ class State:
             inflow=((2, p1), float), offset=((2, p1), float), pull=((p1,), float),
             shift=((p1,), float),
             decision=((p1,), float), travel=((), float), norm=((), float), drift=((), float),
-            sweeps=((), np.int64), level=((2,), float), hold=((), float), drift_before=((), float),
+            sweeps=((), np.int64), level=((3,), float), hold=((), float), drift_before=((), float),
         )  # fmt: skip
         self.halves = Table(
             owner=((), np.int64), twin=((), np.int64), is_wide=((), bool), is_across=((), bool),
             other_node=((), np.int64), other_task=((), np.int64),
-            penalty=((2,), float), state=((2, p1), float), residual=((2, 2), float),
+            penalty=((2,), float), state=((2, p1), float), residual=((3, 2), float),
         )  # fmt: skip
         self.row_slots: dict[int, Slots] = {}
         self.age = 0  # rounds since who is here last changed
@@ -280,7 +280,7 @@ class State:
         ids = self._half_ids
         halves, agents = self.halves, self.agents
         owner = halves["owner"][ids]
-        rho = agents["level"][owner].copy()
+        rho = agents["level"][owner, :2]
         rho[:, 1] *= rho[:, 0]
         rho *= self._start[owner]
         across = halves["is_across"][ids]
@@ -319,6 +319,10 @@ class State:
                 max(float(square), 1e-12),
             )
         return start
+
+    def start_penalty(self, agent: int) -> float:
+        """Return the weights' ρ an agent's links begin with."""
+        return float(self._start[agent, 0])
 
     def _parts(self) -> list[Slots]:
         """The agents that must agree on the common part, set by set."""
@@ -364,13 +368,17 @@ class State:
         for agents in self._parts():
             residual = self.residual(agents)
             if residual is not None:
-                level = balanced(self.agents["level"][agents[0]], *residual)
-                self.agents["level"][agents] = level
+                self.agents["level"][agents] = balanced(
+                    self.agents["level"][agents[0]],
+                    residual,
+                    self.start_penalty(agents[0]),
+                    self.age,
+                )
         self.loosen()
         self.pull_anew()
 
     def residual(self, agents: Slots) -> NDArray[np.float64] | None:
-        """Squared residuals of one set's links, primal then dual; None if it has no link.
+        """What one set's links show, summed: see `HalfArrays.residual`; None if it has no link.
 
         Every link counts at both its ends: each node adds up its own, then the nodes are added up,
         so that nodes in processes of their own come to the same bits.

@@ -77,7 +77,8 @@ class HalfArrays(NamedTuple):
     is_wide: NDArray[np.bool_]  # same task: agree on the specific part too
     penalty: Floats  # (·, 2): ρ for the weights and for the bias
     state: Floats  # (·, 2, p+1): z
-    residual: Floats  # (·, 2, 2): last squared primal and dual residual, of weights and of biases
+    residual: Floats  # (·, 3, 2): last squared primal and dual residual, of weights and of biases;
+    # then squared multiplier and squared x of both ends, weights alone
 
 
 class Accuracy(NamedTuple):
@@ -200,13 +201,7 @@ def exchange(
         for k in range(2):  # the weights, then the bias
             first, last = (p, p + 1) if k else (0, p)
             rho = halves.penalty[h, k]
-            inverse = 1.0 / rho
-            apart = moving = 0.0
-            for j in range(first, last):
-                apart += (xa[j] - xb[j]) ** 2
-                moving += (xa[j] + xb[j] - (za[j] + zb[j]) * inverse) ** 2
-            residual[0, k] += apart
-            residual[1, k] += moving
+            _note(residual, k, xa[first:last], xb[first:last], za[first:last], zb[first:last], rho)
             for j in range(first, last):
                 to_b = 2.0 * rho * xa[j] - za[j]
                 to_a = 2.0 * rho * xb[j] - zb[j]
@@ -268,10 +263,26 @@ def compare(h: int, agents: AgentArrays, halves: HalfArrays, xs: Floats, zs: Flo
         za, zb = halves.state[h, c], zs[c]
         for k in range(2):
             first, last = (p, p + 1) if k else (0, p)
-            inverse = 1.0 / halves.penalty[h, k]
-            apart = moving = 0.0
-            for j in range(first, last):
-                apart += (xa[j] - xb[j]) ** 2
-                moving += (xa[j] + xb[j] - (za[j] + zb[j]) * inverse) ** 2
-            residual[0, k] += apart
-            residual[1, k] += moving
+            rho = halves.penalty[h, k]
+            _note(residual, k, xa[first:last], xb[first:last], za[first:last], zb[first:last], rho)
+
+
+@njit(cache=True, nogil=True)
+def _note(
+    residual: Floats, k: int, xa: Floats, xb: Floats, za: Floats, zb: Floats, rho: float
+) -> None:
+    """Add what a link shows of its weights (k = 0) or its bias, the same bits whoever is a."""
+    inverse = 1.0 / rho
+    apart = moving = flow_a = flow_b = size_a = size_b = 0.0
+    for j in range(len(xa)):
+        apart += (xa[j] - xb[j]) ** 2
+        moving += (xa[j] + xb[j] - (za[j] + zb[j]) * inverse) ** 2
+        flow_a += (za[j] - rho * xa[j]) ** 2
+        flow_b += (zb[j] - rho * xb[j]) ** 2
+        size_a += xa[j] * xa[j]
+        size_b += xb[j] * xb[j]
+    residual[0, k] += apart
+    residual[1, k] += moving
+    if k == 0:
+        residual[2, 0] += flow_a + flow_b
+        residual[2, 1] += size_a + size_b

@@ -108,16 +108,16 @@ class Balancer:
         for team in self._undecided():
             is_measured = all(self._measured.get(half) == self.check for half in team.halves)
             if is_measured and not self.ledger.has_tallied(team.group, node, self.check):
-                residual = self.state.residual(team.agents)
-                if residual is None:
+                found = self.state.residual(team.agents)
+                if found is None:
                     del self._open[team.group]  # nobody to agree with
                     continue
-                one, two, three, four = residual.ravel().tolist()
-                numbers = (one, two, three, four)
+                numbers = tuple(found.ravel().tolist())
                 decided = self.ledger.level(team.group).decided
                 tally = Tally(team.group, node, incarnation, round_, decided, self.check, numbers)
                 self.ledger.merge({}, [tally])
-            self.ledger.decide(team.group, sorted(team.nodes), self.check)
+            start = self.state.start_penalty(int(team.agents[0]))
+            self.ledger.decide(team.group, sorted(team.nodes), self.check, start)
 
     def is_waiting(self, now: float) -> bool:
         """Whether a check is going on that may yet be decided in time."""

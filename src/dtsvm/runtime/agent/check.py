@@ -113,17 +113,17 @@ def read_ledger(ledger: Any) -> tuple[dict[str, Level], list[Tally]]:
 
 
 def _level(level: Any) -> Level:
-    if not 0 < level.weights < 1e6 or not 0 < level.bias < 1e6:
+    if not all(0 < value < 1e6 for value in (level.weights, level.bias, level.tail)):
         raise Refused(f"its ledger has a level out of all measure for {level.group[:80]!r}")
     if level.decided >= MOST_COUNT:
         raise Refused("its ledger counts too far")
-    return Level(level.decided, level.weights, level.bias)
+    return Level(level.decided, level.weights, level.bias, level.tail)
 
 
 def _tally(tally: Any) -> Tally:
-    residual = tuple(tally.residual)
-    if len(residual) != 4 or not all(isfinite(value) and value >= 0 for value in residual):
-        raise Refused("its ledger has a tally that is not four squares")
+    found = tuple(tally.found)
+    if len(found) != 6 or not all(isfinite(value) and value >= 0 for value in found):
+        raise Refused("its ledger has a tally that is not six squares")
     if max(tally.incarnation, tally.round, tally.decided) >= MOST_COUNT:
         raise Refused("its ledger counts too far")
     return Tally(
@@ -133,7 +133,7 @@ def _tally(tally: Any) -> Tally:
         tally.round,
         tally.decided,
         tally.check,
-        residual,
+        found,
     )
 
 

@@ -22,7 +22,7 @@ from dtsvm.runtime.agent import wire_pb2 as wire
 
 __all__ = ["Ledger", "Level", "Tally"]
 
-Residual = tuple[float, float, float, float]
+Found = tuple[float, ...]  # six: `rounds.step.HalfArrays.residual`, summed
 
 
 class Level(NamedTuple):
@@ -31,11 +31,12 @@ class Level(NamedTuple):
     decided: int = 0
     weights: float = 1.0
     bias: float = 1.0
+    tail: float = 1.0
 
 
 @dataclass(frozen=True)
 class Tally:
-    """What one node measured at a check: squared residuals over its ends of a group's links."""
+    """What one node measured at a check, summed over its ends of a group's links."""
 
     group: str
     node: str
@@ -43,7 +44,7 @@ class Tally:
     round: int
     decided: int  # of the level at which it was measured
     check: int
-    residual: Residual
+    found: Found
 
     @property
     def age(self) -> tuple[int, int]:
@@ -84,14 +85,17 @@ class Ledger:
         self._seal()
         return self.digest != before
 
-    def decide(self, group: str, nodes: Iterable[str], check: int) -> bool:
-        """Set the next level if all these nodes have tallied this check; return whether."""
+    def decide(self, group: str, nodes: Iterable[str], check: int, start: float) -> bool:
+        """Set the next level if all these nodes have tallied this check; return whether.
+
+        `start` is the weights' penalty begun with, the same at all nodes.
+        """
         if not all(self.has_tallied(group, node, check) for node in nodes):
             return False
         now = self.level(group)
-        found = np.array([self.tallies[group, node].residual for node in nodes]).reshape(-1, 2, 2)
-        factor = balanced(np.array(now[1:]), *summed(found))
-        self._raise(group, Level(now.decided + 1, *factor.tolist()))
+        found = np.array([self.tallies[group, node].found for node in nodes]).reshape(-1, 3, 2)
+        level = balanced(np.array(now[1:]), summed(found), start, check)
+        self._raise(group, Level(now.decided + 1, *level.tolist()))
         self._seal()
         return True
 
@@ -126,6 +130,6 @@ class Ledger:
                 round=tally.round,
                 decided=tally.decided,
                 check=tally.check,
-                residual=tally.residual,
+                found=tally.found,
             )
         return message

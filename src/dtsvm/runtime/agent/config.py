@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +157,7 @@ def to_toml(
     neighbours: dict[str, str],
     tasks: dict[str, dict[str, Any]],
     settings: dict[str, Any],
+    timing: Timing | None = None,
 ) -> str:
     """Write a node's TOML file for `dtsvm network new`, for a person to go on with."""
     lines = [
@@ -178,7 +179,7 @@ def to_toml(
         *(f"{key} = {_value(value)}" for key, value in settings.items()),
         "",
         "[timing]                    # seconds",
-        *(f"{f.name} = {_value(f.default)}" for f in fields(Timing)),
+        *(f"{key} = {_value(value)}" for key, value in asdict(timing or Timing()).items()),
     ]
     for task, given in tasks.items():
         lines += ["", f"[tasks.{_text(task)}]"]

@@ -139,6 +139,26 @@ def test_a_partition_heals(evict):
     assert distance(carrier.nodes.values(), whole) < 1e-4
 
 
+def test_what_one_side_learned_while_cut_off_reaches_the_other_after_healing():
+    network = Network.ring(TEN[:6])
+    blocks = make_blocks(TEN[:6], ["one"])
+    carrier = Carrier(build(network, blocks, timing=Timing(evict_seconds=1e9)))
+    carrier.meet()
+    carrier.run_until_settled()
+    carrier.tick()  # now everybody knows that everybody has settled
+    carrier.cut = {frozenset(("n0", "n5")), frozenset(("n2", "n3"))}
+    X, y = make_blocks(["n0"], ["one"], n=30, seed=8)["n0", "one"]
+    carrier.nodes["n0"].add_rows("one", X, y)
+    carrier.run_until_settled()
+    carrier.cut = set()
+    carrier.tick()
+    assert not all(node.is_settled for node in carrier.nodes.values())
+    carrier.run_until_settled()
+    old = blocks["n0", "one"]
+    blocks["n0", "one"] = (np.concatenate([old[0], X]), np.concatenate([old[1], y]))
+    assert distance(carrier.nodes.values(), cold(network, blocks)) < 1e-4
+
+
 def test_tasks_are_coupled_from_one_node_and_leave_again():
     network = Network.ring(TEN[:4])
     blocks = make_blocks(TEN[:4], ["one", "two"])

@@ -20,6 +20,7 @@ import itertools
 import json
 import logging
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -460,6 +461,15 @@ class Node:
 
     def _receive(self, letters: dict[str, News | None], kappa: float) -> None:
         agents, _, halves = self._arrays
+        ends, values = self._heard_ends(letters)
+        if len(ends):
+            found = _receive_all(ends, agents, halves, values, kappa)
+            self._residuals.update(zip(ends.tolist(), found.tolist(), strict=True))
+
+    def _heard_ends(
+        self, letters: Mapping[str, News | None]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the link ends that have something to take in, and what."""
         heard, values = [], []
         for (task, name, other), half in zip(*self._ends, strict=True):
             news = letters.get(name)
@@ -468,10 +478,7 @@ class Node:
                 heard.append(half)
                 # Of a narrow link only the common half is read; the other fills the array.
                 values.append(q if len(q) == 2 else np.concatenate([q, q]))
-        if heard:
-            ends = np.array(heard, np.int64)
-            found = _receive_all(ends, agents, halves, np.array(values), kappa)
-            self._residuals.update(zip(heard, found.tolist(), strict=True))
+        return np.array(heard, np.int64), np.array(values)
 
     def _count_calm(self) -> None:
         """C ← 1 + min(c, c of the neighbours) while calm: c turns of calm as far as c links.
@@ -521,10 +528,25 @@ class Node:
         is_new = mail.heard_at is None
         changed = has_roster and self.roster.merge(entries, couples)
         mail.put(message, news, now)
-        if changed or (self.is_settled and mail.calm == 0 and not mail.is_settled):
+        is_restless = mail.calm == 0 and not mail.is_settled
+        if changed or (self.is_settled and (is_restless or self._is_far(peer, news))):
             self._wake()
         if changed or is_new:
             self._announce(now)
+
+    def _is_far(self, peer: str, news: News) -> bool:
+        """Whether values that came while settled are not those that this node settled with.
+
+        Two nodes may settle apart while the link between them is cut; the first sign of life
+        after it heals has to wake them.
+        """
+        if self.state.is_stale or news.round <= self.mail[peer].applied:
+            return False
+        agents, _, halves = self._arrays
+        ends, values = self._heard_ends({peer: news})
+        # With κ = 0 nothing is taken in; what is left of `receive` is the residual.
+        found = _receive_all(ends, agents, halves, values, 0.0) if len(ends) else np.zeros(1)
+        return bool(found.max() > self.settings.tol)
 
     def _check_tasks(self, message: Any) -> None:
         """Refuse tasks and groups that are not as the roster says.

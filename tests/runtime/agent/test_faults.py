@@ -223,3 +223,19 @@ def test_a_node_that_left_may_come_back():
     carrier.tick()
     carrier.run_until_settled()
     assert distance(carrier.nodes.values(), cold(network, blocks)) < 1e-4
+
+
+def test_a_node_whose_last_task_left_stays_and_the_others_forget_its_rows():
+    network = Network.ring(TEN[:3])
+    blocks = make_blocks(TEN[:3], ["one"])
+    carrier = Carrier(build(network, blocks))
+    carrier.meet()
+    carrier.run_until_settled()
+    carrier.nodes["n0"].leave_task("one")
+    carrier.tick()
+    carrier.run_until_settled()
+    others = [carrier.nodes["n1"], carrier.nodes["n2"]]
+    rest = {key: block for key, block in blocks.items() if key[0] != "n0"}
+    assert distance(others, cold(Network.line(TEN[1:3]), rest)) < 1e-4
+    assert carrier.nodes["n0"].status()["nodes"] == 3
+    dump(carrier.nodes["n0"], {"one": 12})

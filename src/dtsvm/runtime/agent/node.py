@@ -456,7 +456,9 @@ class Node:
         self.heard = [name for name, news in letters.items() if news]
         self.residual = float(residual)
         state.age += 1
-        self._heard_since.update(self.heard)
+        # A neighbour with which no task is shared says nothing but that it is there.
+        in_time = [name for name in self.present if self.mail[name].newest >= self.round]
+        self._heard_since.update(self.heard, in_time)
         self._count_calm()
 
     def _receive(self, letters: dict[str, News | None], kappa: float) -> None:

@@ -11,7 +11,7 @@ from dtsvm.errors import MissingExtraError, NetworkError
 from dtsvm.problem import Network
 
 try:
-    from dtsvm.runtime.agent.config import check_name, read_config, to_toml
+    from dtsvm.runtime.agent.config import check_address, check_name, read_config, to_toml
     from dtsvm.runtime.agent.site import make_site, write_folder
 
     IS_INSTALLED = True
@@ -89,6 +89,7 @@ def add(site: Path, name: str, links: tuple[str, ...], listen: str) -> None:
     Agents that run already are told with 'dtsvm tell … link'.
     """
     check_name(name)
+    check_address(listen)
     if (site / name).exists():
         raise NetworkError(f"{site / name} exists already. Choose another name.")
     configs = {other: read_config(site / other / "node.toml") for other in links}
@@ -97,7 +98,10 @@ def add(site: Path, name: str, links: tuple[str, ...], listen: str) -> None:
     around = {other: config.listen for other, config in configs.items()}
     shared = {k: getattr(first.settings, k) for k in vars(first.settings)}
     identity = f"{first.network:016x}"
-    text = to_toml(name, identity, listen, around, tasks, shared, first.timing)
+    couple = "all" if first.couple == (tuple(first.tasks),) else first.couple
+    text = to_toml(
+        name, identity, listen, around, tasks, shared, first.timing, couple, first.personal
+    )
     write_folder(site, name, text)
     for other, config in configs.items():
         text = config.path.read_text(encoding="utf-8")

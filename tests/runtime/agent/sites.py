@@ -58,15 +58,15 @@ def make_site(folder, network, blocks, settings, *, through=None, couple=True, *
             if node == name:
                 write_rows(home / f"{task}.csv", X, y)
                 tasks[task] = {"data": f"{task}.csv", "label": "y", "labels": [-1, 1]}
-        text = to_toml(name, "0abc", f"127.0.0.1:{ports[name]}", around, tasks, settings)
+        listen = f"127.0.0.1:{ports[name]}"
+        together = "all" if couple else []
+        text = to_toml(name, "0abc", listen, around, tasks, settings, couple=together)
         for key, value in {**PATIENT, **timing}.items():
             lines = [
                 f"{key} = {value}" if line.startswith(f"{key} =") else line
                 for line in text.splitlines()
             ]
             text = "\n".join(lines) + "\n"
-        if not couple:
-            text = text.replace('couple = "all"', "couple = []")
         (home / "node.toml").write_text(text)
     return ports
 

@@ -4,7 +4,7 @@ from dtsvm.rounds.certify import average, certificates
 from dtsvm.rounds.history import HISTORY, History, Info, Status
 from dtsvm.rounds.membership import Membership
 from dtsvm.rounds.state import State
-from dtsvm.rounds.step import exchange, local_step, receive, send
+from dtsvm.rounds.step import compare, exchange, local_step, receive, send
 from dtsvm.rounds.stopping import Stopping
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Stopping",
     "average",
     "certificates",
+    "compare",
     "exchange",
     "local_step",
     "receive",

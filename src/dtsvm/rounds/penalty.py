@@ -14,12 +14,25 @@ Carli, Schenato & Todescato, 2021).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import pairwise
+from math import fsum
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csc_array, diags_array
 from scipy.sparse.linalg import splu
 
-__all__ = ["balanced", "is_check", "link_flow", "loosened", "next_check", "start_penalty"]
+__all__ = [
+    "balanced",
+    "is_check",
+    "last_check",
+    "link_flow",
+    "loosened",
+    "next_check",
+    "start_penalty",
+    "summed",
+]
 
 Floats = NDArray[np.float64]
 
@@ -79,6 +92,12 @@ def next_check(age: int) -> int | None:
     return next((check for check in ages if check > age), None)
 
 
+def last_check(age: int) -> int:
+    """Return the age of the last check up to this age, or 0 if there was none."""
+    ages = (FIRST_CHECK << k for k in range(MAX_CHECKS))
+    return max((check for check in ages if check <= age), default=0)
+
+
 def balanced(level: Floats, apart: Floats, moving: Floats) -> Floats:
     """Return a group's new penalty level from squared residuals, weights and bias apart.
 
@@ -91,6 +110,17 @@ def balanced(level: Floats, apart: Floats, moving: Floats) -> Floats:
     if 1 / DEAD_ZONE <= factor[0] <= DEAD_ZONE:
         factor[0] = 1.0
     return np.array([np.clip(level[0] * factor[0], *LEVELS), own])
+
+
+def summed(residuals: Floats, starts: Iterable[int] = (0,)) -> Floats:
+    """Add (n, …) arrays up, segment by segment and then the segments, to the same bits anywhere.
+
+    Each sum is correctly rounded, so the order within it does not matter.
+    """
+    cuts = list(pairwise([*starts, len(residuals)]))
+    columns = residuals.reshape(len(residuals), -1).T.tolist()
+    totals = [fsum(fsum(column[i:j]) for i, j in cuts) for column in columns]
+    return np.array(totals).reshape(residuals.shape[1:])
 
 
 def loosened(hold: Floats, drift: Floats, before: Floats) -> Floats:

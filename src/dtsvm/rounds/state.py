@@ -21,6 +21,7 @@ from dtsvm.rounds.penalty import (
     loosened,
     next_check,
     start_penalty,
+    summed,
 )
 from dtsvm.rounds.step import Accuracy, AgentArrays, HalfArrays, RowArrays
 from dtsvm.rounds.table import Table
@@ -347,21 +348,52 @@ class State:
         check = next_check(self.age)
         return None if check is None else check - self.age
 
+    @property
+    def is_check(self) -> bool:
+        """Whether penalties are balanced at this age."""
+        return is_check(self.age) and self.next_check() is not None
+
     def count_rounds(self, n: int) -> None:
         """Grow older by `n` rounds, and balance the penalties if it is time."""
         self.age += n
-        if not is_check(self.age) or self.next_check() is None:
+        if not self.is_check:
             return
-        residual, halves = self.halves["residual"], self.halves
         for agents in self._parts():
-            mine = self._firsts[self._is_in(agents)[halves["owner"][self._firsts]]]
-            across = mine[halves["is_across"][mine]]
-            apart, moving = residual[across if len(across) else mine].sum(axis=0)
-            self.agents["level"][agents] = balanced(self.agents["level"][agents[0]], apart, moving)
+            residual = self.residual(agents)
+            if residual is not None:
+                level = balanced(self.agents["level"][agents[0]], *residual)
+                self.agents["level"][agents] = level
+        self.loosen()
+        self.pull_anew()
+
+    def residual(self, agents: Slots) -> NDArray[np.float64] | None:
+        """Squared residuals of one set's links, primal then dual; None if it has no link.
+
+        Every link counts at both its ends: each node adds up its own, then the nodes are added up,
+        so that nodes in processes of their own come to the same bits.
+        """
+        halves = self.halves
+        mine = self._half_ids[self._is_in(agents)[halves["owner"][self._half_ids]]]
+        across = mine[halves["is_across"][mine]]
+        mine = across if len(across) else mine
+        if not len(mine):
+            return None
+        node = self.agents["node"][halves["owner"][mine]]
+        mine = mine[np.argsort(node, kind="stable")]
+        starts = np.flatnonzero(np.diff(np.sort(node), prepend=-1))
+        twin = halves["twin"][mine]
+        firsts = np.where((twin < 0) | (mine < twin), mine, twin)  # where `exchange` notes it
+        return summed(halves["residual"][firsts], starts.tolist())
+
+    def loosen(self) -> None:
+        """Hold free biases that have not come to rest less firmly."""
         free = self._used[(self.agents["prox"][self._used] > 0).any(axis=1)]
         drift, before, hold = (self.agents[name] for name in ("drift", "drift_before", "hold"))
         hold[free] = loosened(hold[free], drift[free], before[free])
         before[free] = drift[free]
+
+    def pull_anew(self) -> None:
+        """Let the levels and holds as they now are take effect; the age stays."""
         self._set_penalties()
         self._set_gains()
 

@@ -24,6 +24,7 @@ __all__ = [
     "AgentArrays",
     "HalfArrays",
     "RowArrays",
+    "compare",
     "exchange",
     "local_step",
     "receive",
@@ -252,3 +253,24 @@ def receive(h: int, agents: AgentArrays, halves: HalfArrays, q: Floats, kappa: f
     if agents.norm[a] == 0.0:
         return 0.0 if total == 0.0 else 1.0
     return float(np.sqrt(total) / agents.norm[a])
+
+
+@njit(cache=True, nogil=True)
+def compare(h: int, agents: AgentArrays, halves: HalfArrays, xs: Floats, zs: Floats) -> None:
+    """Note the squared residuals of `exchange` at one end that was told x_b and z[b→a]."""
+    a = halves.owner[h]
+    p = agents.pull.shape[1] - 1
+    residual = halves.residual[h]
+    residual[:] = 0.0
+    for c in range(2 if halves.is_wide[h] else 1):
+        xa, xb = agents.estimate[a, c], xs[c]
+        za, zb = halves.state[h, c], zs[c]
+        for k in range(2):
+            first, last = (p, p + 1) if k else (0, p)
+            inverse = 1.0 / halves.penalty[h, k]
+            apart = moving = 0.0
+            for j in range(first, last):
+                apart += (xa[j] - xb[j]) ** 2
+                moving += (xa[j] + xb[j] - (za[j] + zb[j]) * inverse) ** 2
+            residual[0, k] += apart
+            residual[1, k] += moving

@@ -39,14 +39,18 @@ def make_node(name, neighbours, blocks, settings=FIXED, *, couple=True, incarnat
 
 
 class Carrier:
-    """Carries messages between nodes in rounds of its own, losing a share of them."""
+    """Carries messages between nodes in rounds of its own, losing a share of them.
 
-    def __init__(self, nodes, loss=0.0, rng=None, seconds=0.05):
+    With patience a node waits as many ticks for those it has not heard before it finishes a round.
+    """
+
+    def __init__(self, nodes, loss=0.0, rng=None, seconds=0.05, patience=0):
         self.nodes = {node.name: node for node in nodes}
-        self.loss, self.rng, self.seconds = loss, rng, seconds
+        self.loss, self.rng, self.seconds, self.patience = loss, rng, seconds, patience
         self.cut = set()
-        self.now = 0.0
+        self.now, self.last = 0.0, np.inf
         self.begun = set()
+        self.working = {}  # nodes in the middle of a round, and for how many ticks
 
     def deliver(self, sender, messages):
         for name, data in messages.items():
@@ -60,17 +64,22 @@ class Carrier:
     def tick(self):
         """Everyone does a round, or says hello."""
         self.now += self.seconds
-        working = []
+        self.working = {n: k for n, k in self.working.items() if n in self.nodes}
         for name, node in list(self.nodes.items()):
             if name not in self.begun and node.may_begin(self.now):
                 self.begun.add(name)
-            if name in self.begun and not node.is_settled:
-                working.append(node)
-                self.deliver(name, node.begin(self.now))
-            else:
+            is_idle = name not in self.begun or node.is_settled or name in self.working
+            if is_idle or node.round >= self.last or node.is_balancing(self.now):
                 self.deliver(name, node.hello(self.now))
-        for node in working:
-            node.finish(self.now)
+            else:
+                self.working[name] = 0
+                self.deliver(name, node.begin(self.now))
+        for name, waited in list(self.working.items()):
+            if waited >= self.patience or self.nodes[name].is_complete():
+                self.nodes[name].finish(self.now)
+                del self.working[name]
+            else:
+                self.working[name] += 1
 
     def meet(self):
         """Let everyone hear of everyone before the first round."""
@@ -82,6 +91,13 @@ class Carrier:
                 self.begun = set(self.nodes)
                 return
         raise AssertionError("the nodes never met")
+
+    def run_until_round(self, last):
+        """Let everyone finish this round, and nobody begin the next."""
+        self.last = last
+        while any(node.round < last or name in self.working for name, node in self.nodes.items()):
+            self.tick()
+        self.last = np.inf
 
     def run_until_settled(self, most=20_000):
         for k in range(most):

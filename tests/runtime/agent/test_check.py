@@ -38,7 +38,7 @@ def changed(good, **fields):
 
 def refused(node, data, caplog):
     before = fingerprint(node)
-    node._last_refusal_log.clear()
+    node.inbox.logged_at.clear()
     caplog.clear()
     assert not node.take("b", data, node.now)
     assert fingerprint(node) == before
@@ -48,7 +48,7 @@ def refused(node, data, caplog):
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"protocol": 2}, "its protocol is 2 instead of 1."),
+        ({"protocol": 1}, "its protocol is 1 instead of 2."),
         ({"network": 8}, "it belongs to another network."),
         ({"settings": 8}, "the sender has other settings."),
         ({"sender": "c"}, "it says that it comes from 'c'."),
@@ -99,7 +99,7 @@ def test_a_stranger_and_an_endless_message_are_refused(pair, caplog):
 
 def test_refusals_are_counted_and_logged_once_a_minute(pair, caplog):
     node, _ = pair
-    node._last_refusal_log.clear()
+    node.inbox.logged_at.clear()
     before = node.refused["b"]
     for second in range(0, 121, 10):
         node.take("b", b"\xff\xff", node.now + second)

@@ -25,6 +25,29 @@ def test_agents_equal_memory_bit_for_bit(shape, tasks):
                 assert node.decision(task)[-1] == right.intercept_[0]
 
 
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("tasks", [["one"], ["one", "two"]])
+def test_agents_that_balance_equal_memory_bit_for_bit(shape, tasks):
+    network = SHAPES[shape](NAMES)
+    # Of ±1 both know the mean square exactly; else agents round it to a power of two.
+    blocks = {k: (np.sign(X), y) for k, (X, y) in make_blocks(NAMES, tasks).items()}
+    settings = {"C": 0.1, "tol": 1e-12}
+    nodes = build(network, blocks, settings)
+    carrier = Carrier(nodes, patience=1000)
+    carrier.meet()
+    live = make_session(network, blocks, settings)
+    for rounds in (9, 10, 11, 20, 40, 41, 90, 170):
+        live.run(rounds=rounds - live.info.n_rounds if live.info else rounds)
+        carrier.run_until_round(rounds)
+        for node in nodes:
+            for task in tasks:
+                right = live.classifier(task, node=node.name)
+                assert np.array_equal(node.decision(task)[:-1], right.coef_[0]), rounds
+                assert node.decision(task)[-1] == right.intercept_[0]
+    assert all(node.ledger.level("one").decided == 5 for node in nodes)
+    assert any(level != 1.0 for level in nodes[0].ledger.level("one")[1:])
+
+
 def test_nodes_may_hold_different_tasks_and_still_equal_memory():
     network = Network.ring(NAMES)
     blocks = make_blocks(NAMES, ["one", "two", "three"])

@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from math import isfinite
+from typing import Any, NamedTuple
 
 import numpy as np
 from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
 from dtsvm.runtime.agent import wire_pb2 as wire
+from dtsvm.runtime.agent.ledger import Level, Tally
 from dtsvm.runtime.agent.roster import Entry, Pair
 
-__all__ = ["NODE_NAME", "PROTOCOL", "News", "Refused", "parse", "read_roster", "read_values"]
+__all__ = [
+    "NODE_NAME",
+    "PROTOCOL",
+    "News",
+    "Refused",
+    "Told",
+    "parse",
+    "read_ledger",
+    "read_roster",
+    "read_values",
+]
 
-PROTOCOL = 1
+PROTOCOL = 2
 NODE_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,61}[A-Za-z0-9])?")
 MOST_NAME, MOST_MEMBERS, MOST_TASKS, MOST_COUPLES = 128, 4096, 256, 65536
 MOST_COUNT = 2**62  # larger incarnations, sequences and rounds leave no room to answer
@@ -26,12 +38,20 @@ class Refused(Exception):
     """A message that changes nothing."""
 
 
+class Told(NamedTuple):
+    """What one end of a link was told by the other."""
+
+    numbers: NDArray[np.float64]  # q, or x and z, which have one axis more
+    penalty: bytes  # with which they were made
+    check: int  # age at which penalties are balanced, if the numbers are x and z
+
+
 @dataclass(frozen=True)
 class News:
-    """The values of one message: q by (the sender's task, the receiver's task)."""
+    """The values of one message, by (the sender's task, the receiver's task)."""
 
     round: int
-    values: dict[Pair, NDArray[np.float64]]
+    values: dict[Pair, Told]
 
 
 def parse(data: bytes, most_values: int) -> Any:
@@ -51,20 +71,23 @@ def parse(data: bytes, most_values: int) -> Any:
 
 def read_values(message: Any, n_numbers: int) -> News:
     """Return a message's values if every one has the right length and is finite."""
-    values: dict[Pair, NDArray[np.float64]] = {}
+    values: dict[Pair, Told] = {}
     for value in message.values:
-        pair = (value.task, value.to_task or value.task)
+        task, check, data = value.task, value.check, value.numbers
+        pair = (task, value.to_task or task)
         rows = 2 if pair[0] == pair[1] else 1
-        if len(value.numbers) != 8 * rows * n_numbers:
-            raise Refused(
-                f"task {pair[0]!r} has {len(value.numbers)} bytes instead of {8 * rows * n_numbers}"
-            )
-        numbers = np.frombuffer(value.numbers, "<f8").reshape(rows, n_numbers)
+        shape = (2, rows, n_numbers) if check else (rows, n_numbers)
+        if len(data) != 8 * rows * n_numbers * (2 if check else 1):
+            expected = 8 * rows * n_numbers * (2 if check else 1)
+            raise Refused(f"task {task!r} has {len(data)} bytes instead of {expected}")
+        numbers = np.frombuffer(data, "<f8").reshape(shape)
         if not np.isfinite(numbers).all():
-            raise Refused(f"task {pair[0]!r} has a number that is not finite")
+            raise Refused(f"task {task!r} has a number that is not finite")
+        if len(value.penalty) != 8:
+            raise Refused(f"task {task!r} does not say its two penalties")
         if pair in values:
-            raise Refused(f"task {pair[0]!r} comes twice")
-        values[pair] = numbers
+            raise Refused(f"task {task!r} comes twice")
+        values[pair] = Told(numbers, value.penalty, check)
     return News(message.round, values)
 
 
@@ -81,10 +104,43 @@ def read_roster(roster: Any) -> tuple[list[Entry], list[Pair]]:
     return entries, couples
 
 
+def read_ledger(ledger: Any) -> tuple[dict[str, Level], list[Tally]]:
+    """Return a ledger's levels and tallies if every name and number is in its range."""
+    if len(ledger.levels) > MOST_TASKS or len(ledger.tallies) > MOST_MEMBERS * MOST_TASKS:
+        raise Refused("its ledger is too long")
+    levels = {_task(level.group): _level(level) for level in ledger.levels}
+    return levels, [_tally(tally) for tally in ledger.tallies]
+
+
+def _level(level: Any) -> Level:
+    if not 0 < level.weights < 1e6 or not 0 < level.bias < 1e6:
+        raise Refused(f"its ledger has a level out of all measure for {level.group[:80]!r}")
+    if level.decided >= MOST_COUNT:
+        raise Refused("its ledger counts too far")
+    return Level(level.decided, level.weights, level.bias)
+
+
+def _tally(tally: Any) -> Tally:
+    residual = tuple(tally.residual)
+    if len(residual) != 4 or not all(isfinite(value) and value >= 0 for value in residual):
+        raise Refused("its ledger has a tally that is not four squares")
+    if max(tally.incarnation, tally.round, tally.decided) >= MOST_COUNT:
+        raise Refused("its ledger counts too far")
+    return Tally(
+        _task(tally.group),
+        _node(tally.node),
+        tally.incarnation,
+        tally.round,
+        tally.decided,
+        tally.check,
+        residual,
+    )
+
+
 def _entry(member: Any) -> Entry:
     if len(member.tasks) > MOST_TASKS or len(member.links) > MOST_MEMBERS:
         raise Refused("its roster has a node with too many tasks or links")
-    if member.incarnation >= MOST_COUNT or member.sequence >= MOST_COUNT:
+    if max(member.incarnation, member.sequence, member.round) >= MOST_COUNT:
         raise Refused("its roster counts too far")
     tasks = tuple((_task(holding.task), int(holding.scale)) for holding in member.tasks)
     links = tuple((_node(link.name), bool(link.is_heard)) for link in member.links)
@@ -93,8 +149,9 @@ def _entry(member: Any) -> Entry:
     if len(dict(tasks)) != len(tasks) or len(dict(links)) != len(links):
         raise Refused("its roster names a task or a neighbour twice")
     return Entry(
-        _node(member.name), member.incarnation, member.sequence, member.has_left, tasks, links
-    )
+        _node(member.name), member.incarnation, member.sequence, member.has_left, tasks, links,
+        member.round,
+    )  # fmt: skip
 
 
 def _node(name: str) -> str:

@@ -12,7 +12,7 @@ from dtsvm.errors import NetworkError, ParameterError, did_you_mean
 from dtsvm.problem import Settings
 from dtsvm.problem.settings import positive
 from dtsvm.runtime.agent.check import NODE_NAME
-from dtsvm.runtime.agent.node import Timing
+from dtsvm.runtime.agent.timing import Timing
 from dtsvm.runtime.agent.transport import Credentials
 
 __all__ = ["Config", "TaskConfig", "check_address", "check_name", "read_config", "to_toml"]

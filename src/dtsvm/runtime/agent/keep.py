@@ -1,4 +1,4 @@
-"""A node on disk: λ, estimates, edge states and rows that came later; no pickle, read back whole.
+"""A node on disk: λ, estimates, edge states, levels and later rows; no pickle, read back whole.
 
 Rows that the configuration names are not repeated: their digest tells whether they are the same.
 """
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dtsvm.errors import ModelFileError
 from dtsvm.qp import pull
+from dtsvm.runtime.agent.ledger import Level
 from dtsvm.runtime.agent.node import Node
 
 __all__ = ["dump", "kept_round", "restore"]
@@ -36,7 +37,7 @@ def dump(node: Node, n_first: dict[str, int]) -> bytes:
         arrays[f"X{i}"], arrays[f"y{i}"] = X[n:], y[n:]
         arrays[f"dual{i}"] = node.state.rows["dual"][slots]
         arrays[f"estimate{i}"] = node.state.agents["estimate"][holding.slot]
-    edges = node.edge_states()
+    edges = node.ends.edge_states()
     arrays["penalty"] = np.array([penalty for penalty, _ in edges.values()]).reshape(-1, 2)
     shape = (-1, 2, node.n_features + 1)
     arrays["edge_state"] = np.array([z for _, z in edges.values()]).reshape(shape)
@@ -50,6 +51,7 @@ def dump(node: Node, n_first: dict[str, int]) -> bytes:
         "tasks": tasks,
         "couples": sorted(node.roster.couples),
         "edges": list(edges),
+        "levels": node.ledger.levels,
     }
     arrays["head"] = np.frombuffer(json.dumps(head).encode(), np.uint8)
     arrays["digest"] = np.frombuffer(_digest(arrays), np.uint8)
@@ -78,7 +80,9 @@ def restore(node: Node, content: bytes, where: str = "The checkpoint") -> None:
             _restore_task(node, kept, arrays, i)
     node.roster.merge([], [(one, other) for one, other in head["couples"]])
     node.round = head["round"]
-    node.remembered = {
+    levels = {group: Level(*level) for group, level in head.get("levels", {}).items()}
+    node.ledger.merge(levels, [])
+    node.ends.remembered = {
         (task, other, to): (arrays["penalty"][k], arrays["edge_state"][k])
         for k, (task, other, to) in enumerate(head["edges"])
     }

@@ -2,15 +2,15 @@
 
 A runtime calls, again and again,
 
-    hello()       while the neighbours are being met, and as a heartbeat while settled
-    begin()       solve, and return what each neighbour is to be told
-    take()        for every message that arrives, whenever it does
-    is_complete() whether all that are waited for have been heard
-    finish()      take in what was heard; who was not heard leaves its edge state as it was
+    hello()        while the neighbours are being met, and as a heartbeat while settled
+    begin()        solve, and return what each neighbour is to be told
+    take()         for every message that arrives, whenever it does
+    is_complete()  whether all that are waited for have been heard
+    finish()       take in what was heard; who was not heard leaves its edge state as it was
+    is_balancing() whether to say hello and wait a little before the next round
 
-In lock-step, that is when `finish` always waits for `is_complete`, the iterates are those of
-`runtime.memory`, bit for bit. Penalties are the ones to begin with: balancing them needs sums over
-the whole network, and changes the speed only.
+In lock-step, that is when `finish` always waits for `is_complete` and `begin` for `is_balancing`,
+the iterates are those of `runtime.memory`, bit for bit.
 """
 
 from __future__ import annotations
@@ -19,65 +19,33 @@ import hashlib
 import itertools
 import json
 import logging
-from collections import Counter
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from dtsvm.errors import DataError, NetworkError, did_you_mean
+from dtsvm.errors import NetworkError
 from dtsvm.problem import Settings
-from dtsvm.rounds import State, exchange, local_step, receive, send
-from dtsvm.rounds.step import Accuracy, AgentArrays, HalfArrays, RowArrays, tightened
+from dtsvm.rounds import State
 from dtsvm.runtime.agent import wire_pb2 as wire
-from dtsvm.runtime.agent.check import PROTOCOL, News, Refused, parse, read_roster, read_values
+from dtsvm.runtime.agent.balance import Balancer, Team
+from dtsvm.runtime.agent.check import PROTOCOL, News
+from dtsvm.runtime.agent.ends import Ends, Key
+from dtsvm.runtime.agent.holdings import Holding, Holdings
+from dtsvm.runtime.agent.inbox import Inbox
+from dtsvm.runtime.agent.ledger import Ledger
 from dtsvm.runtime.agent.mail import Mail
-from dtsvm.runtime.agent.roster import Entry, Roster
+from dtsvm.runtime.agent.pack import Packer
+from dtsvm.runtime.agent.roster import Entry, Part, Roster
+from dtsvm.runtime.agent.timing import Timing
 
 __all__ = ["Node", "Timing"]
 
 log = logging.getLogger(__name__)
 Floats = NDArray[np.float64]
-Key = tuple[str, str, str]  # my task, the neighbour, its task
 CALM_SHARE = 0.1  # a node is calm when its residuals are below this share of tol
 CALM_MARGIN = 5  # and settles when all have been calm this much longer than the network is wide
-REFUSAL_LOG_SECONDS = 60.0
-
-
-@dataclass(frozen=True)
-class Timing:
-    """How long a node waits, in seconds.
-
-    Parameters
-    ----------
-    round_seconds : float
-        For a neighbour's message of a round; then it is simply not heard.
-    start_seconds : float
-        For everybody to be there before the first round.
-    evict_seconds : float
-        For a silent neighbour; then it is gone, until it is heard again.
-    heartbeat_seconds : float
-        Between signs of life while there is nothing else to say.
-    checkpoint_seconds : float
-        Between checkpoints while training.
-    """
-
-    round_seconds: float = 1.0
-    start_seconds: float = 30.0
-    evict_seconds: float = 30.0
-    heartbeat_seconds: float = 0.5
-    checkpoint_seconds: float = 5.0
-
-
-@dataclass
-class _Holding:
-    """A task that is held here."""
-
-    slot: int
-    scale: int
 
 
 @dataclass
@@ -116,61 +84,56 @@ class Node:
 
     def __post_init__(self) -> None:
         self.state = State(self.n_features, self.settings)
-        self.roster = Roster()
+        self.roster, self.ledger = Roster(), Ledger()
         self.mail = {name: Mail() for name in self.neighbours}
-        self.holdings: dict[str, _Holding] = {}
+        self._held = Holdings(self.name, self.state)
+        self.holdings: dict[str, Holding] = self._held.tasks
+        self.ends = Ends(self.state)
+        self.balancer = Balancer(self.state, self.ledger)
+        self._packer = Packer(self.ends, lambda task: self.roster.group(task))
+        self._settings_digest = _digest({**asdict(self.settings), "personal": self.personal})
+        self.inbox = Inbox(
+            self.name, self.network, self._settings_digest, self.n_features + 1,
+            self.roster, self.ledger, self.holdings, self.mail,
+        )  # fmt: skip
+        self.refused = self.inbox.refused
         self.round = 0
         self.calm = 0
         self.residual = float("inf")
         self.is_settled = False
         self.has_left = False
-        self.refused: Counter[str] = Counter()
-        self.remembered: dict[Key, tuple[Floats, Floats]] = {}  # z from a checkpoint
         self.heard: list[str] = []  # in the last round
         self._heard_since: set[str] = set()
-        self._halves: dict[Key, int] = {}
-        self._residuals: dict[int, float] = {}  # of each link end when it last heard something
         self._told: dict[str, bytes] = {}  # values of the last round, by neighbour
-        self._ends: tuple[list[Key], NDArray[np.int64]] = ([], np.zeros(0, np.int64))
         self._adapted: int | None = None
+        self._changed_in = 0  # round of the network's last change
         self._width = 0
         self._born = self.now
         self._sequence = 0
-        self._last_refusal_log: dict[str, float] = {}
-        self._settings_digest = _digest({**asdict(self.settings), "personal": self.personal})
         self._announce(self.now)
 
     # What is held here
 
     def enter(self, task: str, X: Floats | None = None, y: Floats | None = None) -> None:
         """Let a task begin here, perhaps without rows."""
-        if task in self.holdings:
-            raise DataError(f"Node {self.name!r} holds task {task!r} already.")
-        (slot,) = self.state.add_agents([0], [0]).tolist()
-        self.holdings[task] = _Holding(slot, 0)
-        if X is not None and y is not None and len(y):
-            self.state.add_rows(slot, X, y)
-        self._rescale(task)
+        self._held.enter(task, X, y)
         self._announce(self.now)
 
     def add_rows(self, task: str, X: Floats, y: Floats) -> None:
-        """Give a task more rows, and wake up."""
-        self.state.add_rows(self.holding(task).slot, X, y)
-        self._rescale(task)
-        self._wake()
-        self._announce(self.now)
+        """Give a task more rows, and wake everybody up."""
+        self._held.add_rows(task, X, y)
+        self._announce(self.now, is_news=True)
 
     def leave_task(self, task: str) -> None:
         """Let a task go; what stays forgets it at once."""
-        self.state.remove_agent(self.holding(task).slot)
-        del self.holdings[task]
-        self._halves = {key: half for key, half in self._halves.items() if key[0] != task}
+        self._held.leave(task)
+        self.ends.forget(task)
         self._announce(self.now)
 
     def couple(self, tasks: list[str]) -> None:
         """Let tasks, here and everywhere, train together."""
         self.roster.couple(tasks)
-        self._wake()
+        self._announce(self.now, is_news=True)
 
     def link(self, neighbour: str) -> None:
         """Accept one more neighbour."""
@@ -185,41 +148,32 @@ class Node:
         self._announce(self.now)
         return self.hello(self.now)
 
-    def holding(self, task: str) -> _Holding:
+    def holding(self, task: str) -> Holding:
         """Return a task's place here, or refuse."""
-        if task not in self.holdings:
-            raise DataError(
-                f"Node {self.name!r} does not hold task {task!r}. "
-                f"{did_you_mean(task, self.holdings)}"
-            )
-        return self.holdings[task]
-
-    def _rescale(self, task: str) -> None:
-        """Say how large features are, to the nearest power of two and no better."""
-        holding = self.holdings[task]
-        slots = self.state.row_slots[holding.slot]
-        square = float(self.state.rows["norms"][slots].mean()) if len(slots) else 0.0
-        scale = np.log2(square / self.n_features) if square > 0 else 0.0
-        holding.scale = int(np.clip(np.round(scale), -100, 100))
+        return self._held.holding(task)
 
     # Who is there
 
-    def _announce(self, now: float) -> None:
+    def _announce(self, now: float, *, is_news: bool = False) -> None:
         """Renew the node's own entry if something in it has changed."""
         self.now = now
         links = tuple((name, self._is_heard(name, now)) for name in sorted(self.mail))
-        tasks = tuple((task, h.scale) for task, h in sorted(self.holdings.items()))
+        tasks = self._held.scales()
         old = self.roster.entries.get(self.name)
         if old and old.age > (self.incarnation, self._sequence):
             self.incarnation = old.incarnation + 1  # another start of this node knew more
             self._sequence = 0
             old = None
-        if old and (old.links, old.tasks, old.has_left) == (links, tasks, self.has_left):
+        is_same = old and (old.links, old.tasks, old.has_left) == (links, tasks, self.has_left)
+        if is_same and not is_news:
             return
         self._sequence += 1
         self.roster.put(
-            Entry(self.name, self.incarnation, self._sequence, self.has_left, tasks, links)
-        )
+            Entry(
+                self.name, self.incarnation, self._sequence, self.has_left, tasks, links,
+                self.round,
+            )
+        )  # fmt: skip
         self._wake()
 
     def _is_heard(self, name: str, now: float) -> bool:
@@ -268,45 +222,15 @@ class Node:
                     wanted[task, node, other] = is_wide
                 elif task < other:
                     inside.add((task, other))
-        self._relink(wanted)
-        self._link_inside(inside)
+        self.ends.relink(wanted, self.holdings)
+        self.ends.link_inside(inside, self.holdings)
         self._rank()
         self._learn()
-        self._width = max(self.roster.distances(self.name).values())
+        reached = self.roster.distances(self.name)
+        self._changed_in = self.roster.last_change(reached)
+        self._width = max(reached.values())
         self._adapted = self.roster.digest
         self._wake()
-
-    def _relink(self, wanted: dict[Key, bool]) -> None:
-        gone = [key for key in self._halves if key not in wanted]
-        if gone:
-            self.state.unlink(np.array([self._halves.pop(key) for key in gone], np.int64))
-        for key in sorted(wanted):
-            if key in self._halves:
-                continue
-            half = self.state.link_elsewhere(self.holdings[key[0]].slot, wanted[key])
-            self._halves[key] = half
-            self._residuals[half] = float("inf")
-            if key in self.remembered:
-                penalty, edge_state = self.remembered.pop(key)
-                self.state.halves["penalty"][half] = penalty
-                self.state.halves["state"][half] = edge_state
-
-    def _link_inside(self, wanted: set[tuple[str, str]]) -> None:
-        halves = self.state.halves
-        task_of = {h.slot: task for task, h in self.holdings.items()}
-        used = [h for h in halves.used.tolist() if halves["twin"][h] >= 0]
-        here = {
-            (task_of[int(halves["owner"][h])], task_of[int(halves["owner"][halves["twin"][h]])])
-            for h in used
-        }
-        slots = [
-            (self.holdings[a].slot, self.holdings[b].slot)
-            for a, b in sorted(wanted)
-            if (a, b) not in here
-        ]
-        if slots:
-            one, other = np.array(slots, np.int64).T
-            self.state.link(one, other, False, False)
 
     def _rank(self) -> None:
         names = {name: i for i, name in enumerate(sorted(self.roster.entries))}
@@ -315,19 +239,31 @@ class Node:
         self.state.rank(
             names[self.name],
             {h.slot: tasks[task] for task, h in self.holdings.items()},
-            {half: (names[k[1]], tasks[k[2]]) for k, half in self._halves.items()},
+            {half: (names[k[1]], tasks[k[2]]) for k, half in self.ends.halves.items()},
         )
 
     def _learn(self) -> None:
-        """Derive A and the penalties to begin with of the agents here from the roster."""
+        """Derive A, the penalties to begin with, and who balances them, from the roster."""
         is_auto = "auto" in (self.settings.task_penalty, self.settings.node_penalty)
-        size, start = {}, {}
-        for task, holding in self.holdings.items():
-            part = self.roster.part((self.name, task), self.personal)
-            size[holding.slot] = float(len(part.agents))
-            if is_auto:
-                start[holding.slot] = part.start(self.settings)
-        self.state.know(size, start)
+        parts = {task: self.roster.part((self.name, task), self.personal) for task in self.holdings}
+        slots = {task: holding.slot for task, holding in self.holdings.items()}
+        self.state.know(
+            {slots[task]: float(len(part.agents)) for task, part in parts.items()},
+            {slots[task]: part.start(self.settings) for task, part in parts.items()}
+            if is_auto
+            else {},
+        )
+        self.balancer.begin([self._team(tasks, parts[tasks[0]]) for tasks in self.groups()])
+
+    def _team(self, tasks: list[str], part: Part) -> Team:
+        halves = {key: half for key, half in self.ends.halves.items() if key[0] in tasks}
+        return Team(
+            self.roster.group(tasks[0]),
+            np.array([self.holdings[task].slot for task in tasks], np.int64),
+            frozenset(halves.values()),
+            frozenset(neighbour for _, neighbour, _ in halves),
+            part.nodes,
+        )
 
     def _wake(self) -> None:
         self.calm = 0
@@ -347,25 +283,32 @@ class Node:
         self._adapt()
         ahead = max((self.mail[name].newest for name in self.present), default=0)
         self.round = max(self.round + 1, ahead)
-        state = self.state
-        if state.is_stale:
-            state.prepare()
-            self._arrays = (state.agent_arrays(), state.row_arrays(), state.half_arrays())
-            keys = sorted(self._halves)
-            self._ends = (keys, np.array([self._halves[key] for key in keys], np.int64))
-            kept = set(self._halves.values())
-            self._residuals = {h: r for h, r in self._residuals.items() if h in kept}
+        has_new_level = self.balancer.has_news
+        if has_new_level:
+            self.balancer.apply()
+            self._wake()
+        if self.state.is_stale:
+            self.ends.prepare()
+        elif has_new_level:
+            self.ends.pull_anew()
+        self.state.age = max(self._age - 1, 0)
 
-    def tell(self) -> dict[str, bytes]:
-        """Return what each neighbour is to be told."""
-        self._told = self._values()
-        return self._messages()
+    @property
+    def _age(self) -> int:
+        """Rounds since the network last changed, this one too: the same at every node."""
+        return self.round - self._changed_in
 
     def solve(self) -> None:
         """X = argmin …, for every agent here; the only part of a round that takes long."""
-        state = self.state
-        accuracy = Accuracy(*tightened(state.accuracy, state.age))
-        _solve_all(state.used, *self._arrays, self.settings.C, accuracy)
+        self.ends.solve()
+
+    def tell(self) -> dict[str, bytes]:
+        """Return what each neighbour is to be told."""
+        age = self._age
+        self._told = self._packer.pack(
+            self.balancer.coming(age), lambda name: self.balancer.wants(name, age)
+        )
+        return self._messages()
 
     def hello(self, now: float) -> dict[str, bytes]:
         """Return a sign of life for every neighbour, with the last values."""
@@ -373,13 +316,14 @@ class Node:
         return self._messages()
 
     def has_news_for_somebody(self, since: float) -> bool:
-        """Whether a neighbour heard since then has another roster."""
+        """Whether a neighbour heard since then has another roster or ledger."""
         return any(
-            mail.heard_at is not None
-            and mail.heard_at > since
-            and mail.roster_digest != self.roster.digest
+            mail.heard_at is not None and mail.heard_at > since and not self._is_told(mail)
             for mail in self.mail.values()
         )
+
+    def _is_told(self, mail: Mail) -> bool:
+        return (mail.roster_digest, mail.ledger_digest) == (self.roster.digest, self.ledger.digest)
 
     def _messages(self) -> dict[str, bytes]:
         head = wire.Message(
@@ -392,34 +336,15 @@ class Node:
             calm=min(self.calm, 2**31),
             is_settled=self.is_settled,
             roster_digest=self.roster.digest,
+            ledger_digest=self.ledger.digest,
         ).SerializeToString()
         out = {}
-        roster: bytes | None = None
         for name, mail in self.mail.items():
             out[name] = head + self._told.get(name, b"")
             if mail.roster_digest != self.roster.digest:
-                if roster is None:
-                    roster = wire.Message(roster=self.roster.to_wire()).SerializeToString()
-                out[name] += roster
-        return out
-
-    def _values(self) -> dict[str, bytes]:
-        """Q of every link, by neighbour; protobuf fields may be put one after another."""
-        agents, _, halves = self._arrays
-        keys, ends = self._ends
-        q = np.zeros((len(keys), 2, self.n_features + 1))
-        _send_all(ends, agents, halves, q)
-        out: dict[str, bytes] = {}
-        for i, (task, name, other) in enumerate(keys):
-            numbers = q[i, : 2 if task == other else 1].astype("<f8", copy=False).tobytes()
-            group = self.roster.group(task)
-            value = wire.Value(
-                task=task,
-                to_task="" if other == task else other,
-                group="" if group == task else group,
-                numbers=numbers,
-            )
-            out[name] = out.get(name, b"") + wire.Message(values=[value]).SerializeToString()
+                out[name] += wire.Message(roster=self.roster.to_wire()).SerializeToString()
+            if mail.ledger_digest != self.ledger.digest:
+                out[name] += wire.Message(ledger=self.ledger.to_wire()).SerializeToString()
         return out
 
     def is_complete(self) -> bool:
@@ -439,48 +364,51 @@ class Node:
         state = self.state
         if state.is_stale:  # a task left or rows came while waiting: the round is void
             return
-        kappa = self.settings.relaxation
-        agents, _, halves = self._arrays
-        residual = 0.0
-        for half in state.firsts.tolist():
-            residual = max(residual, *exchange(half, agents, halves, kappa, True, True))
         letters = {name: self.mail[name].take(self.round) for name in self.present}
-        for name in self.present:
+        for name, news in letters.items():
             mail = self.mail[name]
             mail.is_late = mail.newest < self.round and not mail.is_settled
-        self._receive(letters, kappa)
-        residual = max([residual, *self._residuals.values()])
-        for agent in state.used.tolist():
-            if agents.norm[agent] > 0.0:
-                residual = max(residual, agents.drift[agent] / agents.norm[agent])
+            if news:
+                self._measure(name, news, self.balancer.coming(self._age))
+                self.ends.hear(name, news)
+        self.residual = self.ends.take_in()
         self.heard = [name for name, news in letters.items() if news]
-        self.residual = float(residual)
-        state.age += 1
         # A neighbour with which no task is shared says nothing but that it is there.
         in_time = [name for name in self.present if self.mail[name].newest >= self.round]
         self._heard_since.update(self.heard, in_time)
+        self._grow_older(now)
         self._count_calm()
 
-    def _receive(self, letters: dict[str, News | None], kappa: float) -> None:
-        agents, _, halves = self._arrays
-        ends, values = self._heard_ends(letters)
-        if len(ends):
-            found = _receive_all(ends, agents, halves, values, kappa)
-            self._residuals.update(zip(ends.tolist(), found.tolist(), strict=True))
+    def _grow_older(self, now: float) -> None:
+        """Count the round, and begin a check if it is time."""
+        check = self.balancer.coming(self._age)
+        self.state.age = max(self._age, 0)
+        if check and check != self.balancer.check:
+            self.state.loosen()
+            self.state.pull_anew()
+            self.balancer.open(check, now + self.timing.round_seconds)
+        if check:
+            self._tally()
 
-    def _heard_ends(
-        self, letters: Mapping[str, News | None]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the link ends that have something to take in, and what."""
-        heard, values = [], []
-        for (task, name, other), half in zip(*self._ends, strict=True):
-            news = letters.get(name)
-            q = news.values.get((other, task)) if news else None
-            if q is not None:
-                heard.append(half)
-                # Of a narrow link only the common half is read; the other fills the array.
-                values.append(q if len(q) == 2 else np.concatenate([q, q]))
-        return np.array(heard, np.int64), np.array(values)
+    def _measure(self, name: str, news: News, check: int) -> None:
+        if check:
+            self.balancer.note(self.ends.compare(name, news, check), check)
+
+    def _tally(self) -> None:
+        self.balancer.tally(self.name, self.incarnation, self.round)
+
+    def is_balancing(self, now: float) -> bool:
+        """Whether penalties are being balanced, and everybody near waits for it."""
+        if self.state.is_stale or not self.balancer.is_waiting(now):
+            return False
+        around = [self.mail[name] for name in self.present]
+        if any(self._is_excused(mail) or mail.newest > self.round for mail in around):
+            return False
+        for name in self.present:
+            for news in self.mail[name].letters.values():
+                self._measure(name, news, self.balancer.check)
+        self._tally()
+        return self.balancer.is_waiting(now)
 
     def _count_calm(self) -> None:
         """C ← 1 + min(c, c of the neighbours) while calm: c turns of calm as far as c links.
@@ -498,85 +426,35 @@ class Node:
             self._heard_since.clear()
         self.is_settled = self.calm > 2 * self._width + CALM_MARGIN
 
-    # Messages
-
     def take(self, peer: str, data: bytes, now: float) -> bool:
         """Check a message from the neighbour at the other end of a link, and keep it."""
-        try:
-            self._take(peer, data, now)
-        except Refused as reason:
-            self._refuse(peer, str(reason), now)
+        is_new = peer in self.mail and self.mail[peer].heard_at is None
+        before = self.roster.digest
+        has_news = self.inbox.take(peer, data, now)
+        if has_news is None:
             return False
+        mail = self.mail[peer]
+        has_changed = self.roster.digest != before
+        is_restless = mail.calm == 0 and not mail.is_settled
+        if has_changed or (self.is_settled and (is_restless or self._is_far(peer))):
+            self._wake()
+        if has_changed or is_new:
+            self._announce(now)
+        if has_news and self.balancer.has_news:
+            self._wake()
         return True
 
-    def _take(self, peer: str, data: bytes, now: float) -> None:
-        if peer not in self.mail:
-            raise Refused("the sender is no neighbour")
-        n_numbers = self.n_features + 1
-        most = 16 * n_numbers * (1 + len(self.holdings)) ** 2 + 65_536
-        message = parse(data, most)
-        if message.network != self.network:
-            raise Refused("it belongs to another network")
-        if message.sender != peer:
-            raise Refused(f"it says that it comes from {message.sender[:80]!r}")
-        if message.settings != self._settings_digest:
-            raise Refused("the sender has other settings")
-        mail = self.mail[peer]
-        mail.check(message)
-        news = read_values(message, n_numbers)
-        has_roster = message.HasField("roster")
-        entries, couples = read_roster(message.roster) if has_roster else ([], [])
-        self._check_tasks(message)
-        is_new = mail.heard_at is None
-        changed = has_roster and self.roster.merge(entries, couples)
-        mail.put(message, news, now)
-        is_restless = mail.calm == 0 and not mail.is_settled
-        if changed or (self.is_settled and (is_restless or self._is_far(peer, news))):
-            self._wake()
-        if changed or is_new:
-            self._announce(now)
-
-    def _is_far(self, peer: str, news: News) -> bool:
+    def _is_far(self, peer: str) -> bool:
         """Whether values that came while settled are not those that this node settled with.
 
         Two nodes may settle apart while the link between them is cut; the first sign of life
         after it heals has to wake them.
         """
-        if self.state.is_stale or news.round <= self.mail[peer].applied:
+        mail = self.mail[peer]
+        news = mail.letters.get(mail.newest)
+        if self.state.is_stale or news is None:
             return False
-        agents, _, halves = self._arrays
-        ends, values = self._heard_ends({peer: news})
-        # With κ = 0 nothing is taken in; what is left of `receive` is the residual.
-        found = _receive_all(ends, agents, halves, values, 0.0) if len(ends) else np.zeros(1)
-        return bool(found.max() > self.settings.tol)
-
-    def _check_tasks(self, message: Any) -> None:
-        """Refuse tasks and groups that are not as the roster says.
-
-        Where one of the two has news to hear first they may differ: then values without a link end
-        here are simply not used.
-        """
-        if message.roster_digest != self.roster.digest:
-            return
-        theirs = self.roster.tasks_at(message.sender)
-        for value in message.values:
-            to_task = value.to_task or value.task
-            if value.task not in theirs:
-                raise Refused(f"the sender does not hold task {value.task[:80]!r}")
-            if to_task not in self.holdings:
-                raise Refused(f"task {to_task[:80]!r} is not held here")
-            if (value.group or value.task) != self.roster.group(value.task):
-                raise Refused(f"task {value.task[:80]!r} is not in group {value.group[:80]!r}")
-
-    def _refuse(self, peer: str, reason: str, now: float) -> None:
-        self.refused[peer] += 1
-        last = self._last_refusal_log.get(peer)
-        if last is None or now - last >= REFUSAL_LOG_SECONDS:
-            self._last_refusal_log[peer] = now
-            log.warning(
-                "Node %s refused a message from node %s (%d so far): %s.",
-                self.name, peer, self.refused[peer], reason,
-            )  # fmt: skip
+        return self.ends.distance(peer, news) > self.settings.tol
 
     # Answers
 
@@ -587,14 +465,6 @@ class Node:
     def estimate(self, task: str) -> Floats:
         """Return the common and the specific part of the agent here."""
         return np.array(self.state.agents["estimate"][self.holding(task).slot])
-
-    def edge_states(self) -> dict[Key, tuple[Floats, Floats]]:
-        """Return ρ and z of every link end elsewhere."""
-        halves = self.state.halves
-        return {
-            key: (np.array(halves["penalty"][half]), np.array(halves["state"][half]))
-            for key, half in self._halves.items()
-        }
 
     def groups(self) -> list[list[str]]:
         """Return the tasks held here that train together."""
@@ -615,39 +485,11 @@ class Node:
                 task: len(self.state.row_slots[h.slot]) for task, h in sorted(self.holdings.items())
             },
             "groups": self.groups(),
+            "levels": {group: level[1:] for group, level in sorted(self.ledger.levels.items())},
             "calm": self.calm,
             "is_settled": self.is_settled,
             "refused": sum(self.refused.values()),
         }
-
-
-@njit(cache=True, nogil=True)
-def _solve_all(
-    some: NDArray[np.int64],
-    agents: AgentArrays,
-    rows: RowArrays,
-    halves: HalfArrays,
-    box: float,
-    accuracy: Accuracy,
-) -> None:
-    for a in some:
-        local_step(a, agents, rows, halves, box, accuracy)
-
-
-@njit(cache=True, nogil=True)
-def _send_all(ends: NDArray[np.int64], agents: AgentArrays, halves: HalfArrays, q: Floats) -> None:
-    for i in range(len(ends)):
-        send(ends[i], agents, halves, q[i])
-
-
-@njit(cache=True, nogil=True)
-def _receive_all(
-    ends: NDArray[np.int64], agents: AgentArrays, halves: HalfArrays, q: Floats, kappa: float
-) -> Floats:
-    residual = np.zeros(len(ends))
-    for i in range(len(ends)):
-        residual[i] = receive(ends[i], agents, halves, q[i], kappa)
-    return residual
 
 
 def _digest(value: Any) -> int:

@@ -61,7 +61,7 @@ class Process:
     def __post_init__(self) -> None:
         self._news = asyncio.Event()
         self._lock = asyncio.Lock()  # nothing is told while a solve runs beside the event loop
-        self._greeted: tuple[float, int] = (0.0, 0)  # when, and with which roster
+        self._greeted: tuple[float, int, int] = (0.0, 0, 0)  # when, with which roster and ledger
         self._is_leaving = False
         self._is_written = False
         self._logged_at = self._kept_at = 0.0
@@ -135,8 +135,18 @@ class Process:
         self._report()
         if self.node.is_settled or self._is_at_limit:
             self._write()
-        elif started - self._kept_at > self.node.timing.checkpoint_seconds:
+            return
+        if started - self._kept_at > self.node.timing.checkpoint_seconds:
             self._keep()
+        await self._balance()
+
+    async def _balance(self) -> None:
+        """Wait for all to know the next penalties, if that is a matter of moments."""
+        while not self._is_leaving and self.node.is_balancing(time.monotonic()):
+            self._greet()
+            self._news.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), self.node.timing.heartbeat_seconds / 10)
 
     async def _hear_all(self) -> None:
         """Wait until all are heard or the deadline has passed."""
@@ -171,11 +181,12 @@ class Process:
     def _greet(self) -> None:
         """Give a sign of life when it is time for one, or there is news."""
         now = time.monotonic()
-        then, digest = self._greeted
+        then, *known = self._greeted
         is_due = now - then >= self.node.timing.heartbeat_seconds
-        if is_due or digest != self.node.roster.digest or self.node.has_news_for_somebody(then):
+        has_changed = known != [self.node.roster.digest, self.node.ledger.digest]
+        if is_due or has_changed or self.node.has_news_for_somebody(then):
             self._send(self.node.hello(now))
-            self._greeted = (now, self.node.roster.digest)
+            self._greeted = (now, self.node.roster.digest, self.node.ledger.digest)
 
     def _send(self, messages: dict[str, bytes]) -> None:
         for name, data in messages.items():

@@ -36,6 +36,7 @@ class Entry:
     has_left: bool = False
     tasks: tuple[tuple[str, int], ...] = ()  # name, scale
     links: tuple[tuple[str, bool], ...] = ()  # name of the neighbour, whether it is heard
+    round: int = 0  # in which it was made
 
     @property
     def age(self) -> tuple[int, int]:
@@ -55,6 +56,11 @@ class Part:
     agents: frozenset[Agent]
     graph: tuple[int, tuple[Pair, ...]]  # nodes, links by position
     mean_square: float
+
+    @property
+    def nodes(self) -> frozenset[str]:
+        """The nodes at which they are."""
+        return frozenset(node for node, _ in self.agents)
 
     def start(self, settings: Settings) -> tuple[float, float]:
         """Return ρ to begin with, for the weights and the bias."""
@@ -98,7 +104,7 @@ class Roster:
 
     def _seal(self) -> None:
         entries = [
-            [e.name, e.incarnation, e.sequence, e.has_left, e.tasks, e.links]
+            [e.name, e.incarnation, e.sequence, e.has_left, e.tasks, e.links, e.round]
             for _, e in sorted(self.entries.items())
         ]
         text = json.dumps([entries, sorted(self.couples)]).encode()
@@ -133,6 +139,10 @@ class Roster:
             step = max(found.values()) + 1
             found.update(dict.fromkeys(edge, step))
         return found
+
+    def last_change(self, nodes: Iterable[str]) -> int:
+        """Return the round in which the newest of these nodes' entries was made."""
+        return max((self.entries[node].round for node in nodes if node in self.entries), default=0)
 
     def is_whole(self, node: str) -> bool:
         """Whether everybody whom somebody counts as a neighbour is here and heard."""
@@ -211,6 +221,7 @@ class Roster:
                 incarnation=entry.incarnation,
                 sequence=entry.sequence,
                 has_left=entry.has_left,
+                round=entry.round,
             )
             for task, scale in entry.tasks:
                 member.tasks.add(task=task, scale=scale)

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x64tsvm/runtime/agent/wire.proto\x12\x0e\x64tsvm.agent.v1\"\xfa\x01\n\x07Message\x12\x10\n\x08protocol\x18\x01 \x01(\r\x12\x0f\n\x07network\x18\x02 \x01(\x06\x12\x10\n\x08settings\x18\x03 \x01(\x06\x12\x0e\n\x06sender\x18\x04 \x01(\t\x12\x13\n\x0bincarnation\x18\x05 \x01(\x06\x12\r\n\x05round\x18\x06 \x01(\x04\x12\x0c\n\x04\x63\x61lm\x18\x07 \x01(\r\x12\x12\n\nis_settled\x18\x08 \x01(\x08\x12\x15\n\rroster_digest\x18\t \x01(\x06\x12%\n\x06values\x18\n \x03(\x0b\x32\x15.dtsvm.agent.v1.Value\x12&\n\x06roster\x18\x0b \x01(\x0b\x32\x16.dtsvm.agent.v1.Roster\"F\n\x05Value\x12\x0c\n\x04task\x18\x01 \x01(\t\x12\x0f\n\x07to_task\x18\x02 \x01(\t\x12\r\n\x05group\x18\x03 \x01(\t\x12\x0f\n\x07numbers\x18\x04 \x01(\x0c\"Z\n\x06Roster\x12\'\n\x07members\x18\x01 \x03(\x0b\x32\x16.dtsvm.agent.v1.Member\x12\'\n\x07\x63ouples\x18\x02 \x03(\x0b\x32\x16.dtsvm.agent.v1.Couple\"\xa1\x01\n\x06Member\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0bincarnation\x18\x02 \x01(\x06\x12\x10\n\x08sequence\x18\x03 \x01(\x04\x12\x10\n\x08has_left\x18\x04 \x01(\x08\x12&\n\x05tasks\x18\x05 \x03(\x0b\x32\x17.dtsvm.agent.v1.Holding\x12(\n\x05links\x18\x06 \x03(\x0b\x32\x19.dtsvm.agent.v1.Neighbour\"&\n\x07Holding\x12\x0c\n\x04task\x18\x01 \x01(\t\x12\r\n\x05scale\x18\x02 \x01(\x11\"+\n\tNeighbour\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08is_heard\x18\x02 \x01(\x08\"$\n\x06\x43ouple\x12\x0b\n\x03one\x18\x01 \x01(\t\x12\r\n\x05other\x18\x02 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x64tsvm/runtime/agent/wire.proto\x12\x0e\x64tsvm.agent.v1\"\xb9\x02\n\x07Message\x12\x10\n\x08protocol\x18\x01 \x01(\r\x12\x0f\n\x07network\x18\x02 \x01(\x06\x12\x10\n\x08settings\x18\x03 \x01(\x06\x12\x0e\n\x06sender\x18\x04 \x01(\t\x12\x13\n\x0bincarnation\x18\x05 \x01(\x06\x12\r\n\x05round\x18\x06 \x01(\x04\x12\x0c\n\x04\x63\x61lm\x18\x07 \x01(\r\x12\x12\n\nis_settled\x18\x08 \x01(\x08\x12\x15\n\rroster_digest\x18\t \x01(\x06\x12\x15\n\rledger_digest\x18\n \x01(\x06\x12%\n\x06values\x18\x0b \x03(\x0b\x32\x15.dtsvm.agent.v1.Value\x12&\n\x06roster\x18\x0c \x01(\x0b\x32\x16.dtsvm.agent.v1.Roster\x12&\n\x06ledger\x18\r \x01(\x0b\x32\x16.dtsvm.agent.v1.Ledger\"f\n\x05Value\x12\x0c\n\x04task\x18\x01 \x01(\t\x12\x0f\n\x07to_task\x18\x02 \x01(\t\x12\r\n\x05group\x18\x03 \x01(\t\x12\x0f\n\x07penalty\x18\x04 \x01(\x0c\x12\r\n\x05\x63heck\x18\x05 \x01(\r\x12\x0f\n\x07numbers\x18\x06 \x01(\x0c\"Z\n\x06Roster\x12\'\n\x07members\x18\x01 \x03(\x0b\x32\x16.dtsvm.agent.v1.Member\x12\'\n\x07\x63ouples\x18\x02 \x03(\x0b\x32\x16.dtsvm.agent.v1.Couple\"\xb0\x01\n\x06Member\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0bincarnation\x18\x02 \x01(\x06\x12\x10\n\x08sequence\x18\x03 \x01(\x04\x12\x10\n\x08has_left\x18\x04 \x01(\x08\x12&\n\x05tasks\x18\x05 \x03(\x0b\x32\x17.dtsvm.agent.v1.Holding\x12(\n\x05links\x18\x06 \x03(\x0b\x32\x19.dtsvm.agent.v1.Neighbour\x12\r\n\x05round\x18\x07 \x01(\x04\"&\n\x07Holding\x12\x0c\n\x04task\x18\x01 \x01(\t\x12\r\n\x05scale\x18\x02 \x01(\x11\"+\n\tNeighbour\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08is_heard\x18\x02 \x01(\x08\"$\n\x06\x43ouple\x12\x0b\n\x03one\x18\x01 \x01(\t\x12\r\n\x05other\x18\x02 \x01(\t\"W\n\x06Ledger\x12%\n\x06levels\x18\x01 \x03(\x0b\x32\x15.dtsvm.agent.v1.Level\x12&\n\x07tallies\x18\x02 \x03(\x0b\x32\x15.dtsvm.agent.v1.Tally\"F\n\x05Level\x12\r\n\x05group\x18\x01 \x01(\t\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\x12\x0f\n\x07weights\x18\x03 \x01(\x01\x12\x0c\n\x04\x62ias\x18\x04 \x01(\x01\"z\n\x05Tally\x12\r\n\x05group\x18\x01 \x01(\t\x12\x0c\n\x04node\x18\x02 \x01(\t\x12\x13\n\x0bincarnation\x18\x03 \x01(\x06\x12\r\n\x05round\x18\x04 \x01(\x04\x12\x0f\n\x07\x64\x65\x63ided\x18\x05 \x01(\x04\x12\r\n\x05\x63heck\x18\x06 \x01(\r\x12\x10\n\x08residual\x18\x07 \x03(\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,17 +32,23 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'dtsvm.runtime.agent.wire_pb
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_MESSAGE']._serialized_start=51
-  _globals['_MESSAGE']._serialized_end=301
-  _globals['_VALUE']._serialized_start=303
-  _globals['_VALUE']._serialized_end=373
-  _globals['_ROSTER']._serialized_start=375
-  _globals['_ROSTER']._serialized_end=465
-  _globals['_MEMBER']._serialized_start=468
-  _globals['_MEMBER']._serialized_end=629
-  _globals['_HOLDING']._serialized_start=631
-  _globals['_HOLDING']._serialized_end=669
-  _globals['_NEIGHBOUR']._serialized_start=671
-  _globals['_NEIGHBOUR']._serialized_end=714
-  _globals['_COUPLE']._serialized_start=716
-  _globals['_COUPLE']._serialized_end=752
+  _globals['_MESSAGE']._serialized_end=364
+  _globals['_VALUE']._serialized_start=366
+  _globals['_VALUE']._serialized_end=468
+  _globals['_ROSTER']._serialized_start=470
+  _globals['_ROSTER']._serialized_end=560
+  _globals['_MEMBER']._serialized_start=563
+  _globals['_MEMBER']._serialized_end=739
+  _globals['_HOLDING']._serialized_start=741
+  _globals['_HOLDING']._serialized_end=779
+  _globals['_NEIGHBOUR']._serialized_start=781
+  _globals['_NEIGHBOUR']._serialized_end=824
+  _globals['_COUPLE']._serialized_start=826
+  _globals['_COUPLE']._serialized_end=862
+  _globals['_LEDGER']._serialized_start=864
+  _globals['_LEDGER']._serialized_end=951
+  _globals['_LEVEL']._serialized_start=953
+  _globals['_LEVEL']._serialized_end=1023
+  _globals['_TALLY']._serialized_start=1025
+  _globals['_TALLY']._serialized_end=1147
 # @@protoc_insertion_point(module_scope)

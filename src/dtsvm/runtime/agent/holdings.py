@@ -1,0 +1,72 @@
+"""The tasks held at one node, and how large their features are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dtsvm.errors import DataError, did_you_mean
+from dtsvm.rounds import State
+
+__all__ = ["Holding", "Holdings"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass
+class Holding:
+    """A task that is held here: its agent's slot, and the scale of its features."""
+
+    slot: int
+    scale: int = 0
+
+
+@dataclass
+class Holdings:
+    """The tasks of one node, by name."""
+
+    node: str
+    state: State
+    tasks: dict[str, Holding] = field(default_factory=dict)
+
+    def enter(self, task: str, X: Floats | None, y: Floats | None) -> None:
+        """Let a task begin here, perhaps without rows."""
+        if task in self.tasks:
+            raise DataError(f"Node {self.node!r} holds task {task!r} already.")
+        (slot,) = self.state.add_agents([0], [0]).tolist()
+        self.tasks[task] = Holding(slot)
+        if X is not None and y is not None and len(y):
+            self.state.add_rows(slot, X, y)
+        self._rescale(task)
+
+    def add_rows(self, task: str, X: Floats, y: Floats) -> None:
+        """Give a task more rows."""
+        self.state.add_rows(self.holding(task).slot, X, y)
+        self._rescale(task)
+
+    def leave(self, task: str) -> None:
+        """Let a task go."""
+        self.state.remove_agent(self.holding(task).slot)
+        del self.tasks[task]
+
+    def holding(self, task: str) -> Holding:
+        """Return a task's place here, or refuse."""
+        if task not in self.tasks:
+            raise DataError(
+                f"Node {self.node!r} does not hold task {task!r}. {did_you_mean(task, self.tasks)}"
+            )
+        return self.tasks[task]
+
+    def scales(self) -> tuple[tuple[str, int], ...]:
+        """Return each task's mean squared feature, as a power of two."""
+        return tuple((task, holding.scale) for task, holding in sorted(self.tasks.items()))
+
+    def _rescale(self, task: str) -> None:
+        """Say how large features are, to the nearest power of two and no better."""
+        holding, state = self.tasks[task], self.state
+        slots = state.row_slots[holding.slot]
+        square = float(state.rows["norms"][slots].mean()) if len(slots) else 0.0
+        scale = np.log2(square / state.n_features) if square > 0 else 0.0
+        holding.scale = int(np.clip(np.round(scale), -100, 100))

@@ -101,7 +101,11 @@ def test_without_the_extra_help_works_and_agents_say_what_to_install(tmp_path):
         )
 
     assert "network" in call("--help").stdout
-    for args in (["agent", "node.toml"], ["network", "new", "ring", "--nodes", "a", "--out", "s"]):
+    for args in (
+        ["agent", "node.toml"],
+        ["network", "new", "ring", "--nodes", "a", "--out", "s"],
+        ["demo", "network"],
+    ):
         result = call(*args)
         assert result.returncode == 1
         assert 'pip install "dtsvm[agent]"' in result.stderr

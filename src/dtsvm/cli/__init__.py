@@ -14,6 +14,7 @@ COMMANDS = {
     "inspect": "dtsvm.cli.inspect:inspect",
     "live": "dtsvm.cli.live:live",
     "reproduce": "dtsvm.cli.reproduce:reproduce",
+    "demo": "dtsvm.cli.demo:demo",
     "network": "dtsvm.cli.network:network",
     "agent": "dtsvm.cli.agent:agent",
     "tell": "dtsvm.cli.agent:tell",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,8 @@ from dtsvm.errors import MissingExtraError, NetworkError
 from dtsvm.problem import Network
 
 try:
-    from dtsvm.runtime.agent.certificates import make_authority, make_certificate
-    from dtsvm.runtime.agent.config import check_name, read_config, to_toml
+    from dtsvm.runtime.agent.config import check_address, check_name, read_config, to_toml
+    from dtsvm.runtime.agent.site import make_site, write_folder
 
     IS_INSTALLED = True
 except ImportError:  # said when a command is called, so that 'dtsvm --help' works without
@@ -22,7 +21,6 @@ except ImportError:  # said when a command is called, so that 'dtsvm --help' wor
 __all__ = ["network"]
 
 SHAPES = ("ring", "complete", "line", "star", "grid")
-DEFAULTS = {"C": 1.0, "common_reg": 1.0, "specific_reg": 1.0, "tol": 1e-4}
 
 
 @click.group()
@@ -73,17 +71,8 @@ def new(
     """  # noqa: D301
     names = [check_name(name) for name in (*nodes, *more)]
     graph = Network.named(shape, names)
-    if out.exists() and any(out.iterdir()):
-        raise NetworkError(f"{out} exists and is not empty. Choose another folder.")
-    out.mkdir(parents=True, exist_ok=True)
-    identity = secrets.token_hex(8)
-    make_authority(out, identity)
     address = {name: f"{host}:{port + i}" for i, name in enumerate(names)}
-    tasks = {task: {"data": data, "label": label}}
-    for name in names:
-        around = {str(other): address[str(other)] for other in graph.neighbours(name)}
-        text = to_toml(name, identity, address[name], around, tasks, {**DEFAULTS, "C": C})
-        _write_folder(out, name, text)
+    make_site(out, graph, address, {task: {"data": data, "label": label}}, {"C": C})
     click.echo(f"{len(names)} nodes in {out}: put each node's rows at its {data}, then start")
     for name in names:
         click.echo(f"  dtsvm agent {out / name / 'node.toml'}")
@@ -100,6 +89,7 @@ def add(site: Path, name: str, links: tuple[str, ...], listen: str) -> None:
     Agents that run already are told with 'dtsvm tell … link'.
     """
     check_name(name)
+    check_address(listen)
     if (site / name).exists():
         raise NetworkError(f"{site / name} exists already. Choose another name.")
     configs = {other: read_config(site / other / "node.toml") for other in links}
@@ -107,7 +97,12 @@ def add(site: Path, name: str, links: tuple[str, ...], listen: str) -> None:
     tasks = {t: _task_lines(c.data, c.label, c.labels) for t, c in first.tasks.items()}
     around = {other: config.listen for other, config in configs.items()}
     shared = {k: getattr(first.settings, k) for k in vars(first.settings)}
-    _write_folder(site, name, to_toml(name, f"{first.network:016x}", listen, around, tasks, shared))
+    identity = f"{first.network:016x}"
+    couple = "all" if first.couple == (tuple(first.tasks),) else first.couple
+    text = to_toml(
+        name, identity, listen, around, tasks, shared, first.timing, couple, first.personal
+    )
+    write_folder(site, name, text)
     for other, config in configs.items():
         text = config.path.read_text(encoding="utf-8")
         line = f'[neighbours]\n"{name}" = "{listen}"\n'
@@ -121,10 +116,3 @@ def add(site: Path, name: str, links: tuple[str, ...], listen: str) -> None:
 def _task_lines(data: Path | None, label: str | None, labels: Any) -> dict[str, Any]:
     given = {"data": data.name if data else None, "label": label, "labels": labels}
     return {key: value for key, value in given.items() if value is not None}
-
-
-def _write_folder(site: Path, name: str, text: str) -> None:
-    folder = site / name
-    folder.mkdir(mode=0o700)
-    make_certificate(site, folder, name)
-    (folder / "node.toml").write_text(text, encoding="utf-8")

@@ -326,6 +326,8 @@ class State:
 
     def _parts(self) -> list[Slots]:
         """The agents that must agree on the common part, set by set."""
+        if not len(self._used):  # of nothing, numpy makes one empty set
+            return []
         part = self.common_part[self._used]
         order = np.argsort(part, kind="stable")
         cuts = np.flatnonzero(np.diff(part[order])) + 1

@@ -1,13 +1,19 @@
 """Folders of a network on this machine, and its agents as processes."""
 
+import asyncio
 import csv
 import socket
 import subprocess
 import sys
 import time
 
+import numpy as np
+
+from dtsvm.errors import NetworkError
 from dtsvm.runtime.agent.certificates import make_authority, make_certificate
 from dtsvm.runtime.agent.config import to_toml
+from dtsvm.runtime.agent.process import ask
+from dtsvm.svm.model_file import load_model
 
 PATIENT = {"round_seconds": 120.0, "start_seconds": 300.0, "evict_seconds": 600.0}
 
@@ -32,8 +38,11 @@ def write_rows(path, X, y):
         )
 
 
-def make_site(folder, network, blocks, settings, **timing):
-    """One folder a node: rows, configuration, certificates."""
+def make_site(folder, network, blocks, settings, *, through=None, couple=True, **timing):
+    """One folder a node: rows, configuration, certificates.
+
+    `through` has the port to dial instead of the neighbour's own, by (who dials, whom).
+    """
     folder.mkdir(exist_ok=True)
     make_authority(folder, "test")
     ports = dict(zip(network.nodes, free_ports(len(network.nodes)), strict=True))
@@ -41,13 +50,17 @@ def make_site(folder, network, blocks, settings, **timing):
         home = folder / name
         home.mkdir()
         make_certificate(folder, home, name)
-        around = {other: f"127.0.0.1:{ports[other]}" for other in network.neighbours(name)}
+        dialled = {(name, other): ports[other] for other in network.neighbours(name)}
+        dialled.update({k: v for k, v in (through or {}).items() if k in dialled})
+        around = {other: f"127.0.0.1:{port}" for (_, other), port in dialled.items()}
         tasks = {}
         for (node, task), (X, y) in blocks.items():
             if node == name:
                 write_rows(home / f"{task}.csv", X, y)
                 tasks[task] = {"data": f"{task}.csv", "label": "y", "labels": [-1, 1]}
-        text = to_toml(name, "0abc", f"127.0.0.1:{ports[name]}", around, tasks, settings)
+        listen = f"127.0.0.1:{ports[name]}"
+        together = "all" if couple else []
+        text = to_toml(name, "0abc", listen, around, tasks, settings, couple=together)
         for key, value in {**PATIENT, **timing}.items():
             lines = [
                 f"{key} = {value}" if line.startswith(f"{key} =") else line
@@ -56,6 +69,38 @@ def make_site(folder, network, blocks, settings, **timing):
             text = "\n".join(lines) + "\n"
         (home / "node.toml").write_text(text)
     return ports
+
+
+def status(folder, name):
+    """A node's status, or that of one that is not there."""
+    try:
+        return asyncio.run(ask(folder / name, command="status"))
+    except (NetworkError, OSError, TimeoutError):
+        return {"round": 0, "is_settled": False, "nodes": 0, "refused": 0}
+
+
+def weights(folder, name, task):
+    """The classifier in a node's model file, the bias last."""
+    model = load_model(folder / name / "model.json")
+    t = model.tasks_.tolist().index(task)
+    return np.append(model.coef_[t], model.intercept_[t])
+
+
+def right(live, task, node=None):
+    """The classifier of a session, the bias last."""
+    found = live.classifier(task, node=node)
+    return np.append(found.coef_[0], found.intercept_)
+
+
+def farthest(folder, names, best, tasks=("one",)):
+    """Worst relative distance of the nodes' model files from the classifiers of a session."""
+    worst = 0.0
+    for task in tasks:
+        whole = right(best, task)
+        for name in names:
+            away = np.linalg.norm(weights(folder, name, task) - whole)
+            worst = max(worst, away / np.linalg.norm(whole))
+    return worst
 
 
 class Agents:
@@ -84,6 +129,16 @@ class Agents:
                 assert process.poll() is None, self.log(name)
             assert time.monotonic() < until, {n: self.log(n)[-800:] for n in self.running}
             time.sleep(0.05)
+
+    def settle(self, names, n=None, seconds=120):
+        """Wait until these have settled together, all knowing of `n` nodes."""
+        n = n or len(names)
+
+        def is_so():
+            found = [status(self.folder, name) for name in names]
+            return all(one["is_settled"] and one["nodes"] == n for one in found)
+
+        self.wait_for(is_so, seconds)
 
     def __enter__(self):
         return self

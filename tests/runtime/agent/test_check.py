@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from damage import mutations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from meetings import Carrier, build, make_blocks
@@ -104,19 +105,6 @@ def test_refusals_are_counted_and_logged_once_a_minute(pair, caplog):
         node.take("b", b"\xff\xff", node.now + second)
     assert node.refused["b"] == before + 13
     assert len(caplog.messages) == 3
-
-
-def mutations(good):
-    """Damaged copies of a good message: bytes changed, cut out and put in."""
-    spot = st.tuples(st.integers(0, len(good) - 1), st.integers(0, 8), st.binary(max_size=8))
-
-    def damage(spots):
-        data = bytearray(good)
-        for at, n, new in spots:
-            data[at : at + n] = new
-        return bytes(data)
-
-    return st.lists(spot, min_size=1, max_size=4).map(damage)
 
 
 def test_ten_thousand_malformed_messages_change_nothing(pair):

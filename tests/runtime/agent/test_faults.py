@@ -139,6 +139,26 @@ def test_a_partition_heals(evict):
     assert distance(carrier.nodes.values(), whole) < 1e-4
 
 
+def test_what_one_side_learned_while_cut_off_reaches_the_other_after_healing():
+    network = Network.ring(TEN[:6])
+    blocks = make_blocks(TEN[:6], ["one"])
+    carrier = Carrier(build(network, blocks, timing=Timing(evict_seconds=1e9)))
+    carrier.meet()
+    carrier.run_until_settled()
+    carrier.tick()  # now everybody knows that everybody has settled
+    carrier.cut = {frozenset(("n0", "n5")), frozenset(("n2", "n3"))}
+    X, y = make_blocks(["n0"], ["one"], n=30, seed=8)["n0", "one"]
+    carrier.nodes["n0"].add_rows("one", X, y)
+    carrier.run_until_settled()
+    carrier.cut = set()
+    carrier.tick()
+    assert not all(node.is_settled for node in carrier.nodes.values())
+    carrier.run_until_settled()
+    old = blocks["n0", "one"]
+    blocks["n0", "one"] = (np.concatenate([old[0], X]), np.concatenate([old[1], y]))
+    assert distance(carrier.nodes.values(), cold(network, blocks)) < 1e-4
+
+
 def test_tasks_are_coupled_from_one_node_and_leave_again():
     network = Network.ring(TEN[:4])
     blocks = make_blocks(TEN[:4], ["one", "two"])
@@ -203,3 +223,19 @@ def test_a_node_that_left_may_come_back():
     carrier.tick()
     carrier.run_until_settled()
     assert distance(carrier.nodes.values(), cold(network, blocks)) < 1e-4
+
+
+def test_a_node_whose_last_task_left_stays_and_the_others_forget_its_rows():
+    network = Network.ring(TEN[:3])
+    blocks = make_blocks(TEN[:3], ["one"])
+    carrier = Carrier(build(network, blocks))
+    carrier.meet()
+    carrier.run_until_settled()
+    carrier.nodes["n0"].leave_task("one")
+    carrier.tick()
+    carrier.run_until_settled()
+    others = [carrier.nodes["n1"], carrier.nodes["n2"]]
+    rest = {key: block for key, block in blocks.items() if key[0] != "n0"}
+    assert distance(others, cold(Network.line(TEN[1:3]), rest)) < 1e-4
+    assert carrier.nodes["n0"].status()["nodes"] == 3
+    dump(carrier.nodes["n0"], {"one": 12})

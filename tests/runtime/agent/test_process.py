@@ -3,29 +3,10 @@ import asyncio
 import numpy as np
 import pytest
 from meetings import FIXED, NAMES, SHAPES, cold, make_blocks, make_session
-from sites import Agents, make_site, write_rows
+from sites import Agents, farthest, make_site, right, weights, write_rows
 
 from dtsvm import Network
 from dtsvm.runtime.agent.process import ask
-from dtsvm.svm.model_file import load_model
-
-
-def status(folder, name):
-    try:
-        return asyncio.run(ask(folder / name, command="status"))
-    except Exception:
-        return {"round": 0, "is_settled": False, "nodes": 0}
-
-
-def weights(path, task):
-    model = load_model(path)
-    t = model.tasks_.tolist().index(task)
-    return np.append(model.coef_[t], model.intercept_[t])
-
-
-def right(live, task, node=None):
-    found = live.classifier(task, node=node)
-    return np.append(found.coef_[0], found.intercept_)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +24,7 @@ def test_six_processes_equal_memory_bit_for_bit(shape, tmp_path):
     live.run(rounds=40)
     for name in NAMES:
         for task in ("one", "two"):
-            mine = weights(tmp_path / name / "model.json", task)
+            mine = weights(tmp_path, name, task)
             assert np.array_equal(mine, right(live, task, name))
 
 
@@ -57,17 +38,9 @@ def test_processes_train_lose_one_take_it_back_and_are_told(tmp_path):
         for name in names:
             agents.start(name)
 
-        def all_settled(among, n):
-            found = [status(tmp_path, name) for name in among]
-            return all(s["is_settled"] and s["nodes"] == n for s in found)
-
         def check(among, blocks, shape):
-            agents.wait_for(lambda: all_settled(among, len(among)))
-            best = cold(shape(among), blocks, settings)
-            for name in among:
-                model = weights(tmp_path / name / "model.json", "one")
-                whole = right(best, "one")
-                assert np.linalg.norm(model - whole) < 1e-3 * np.linalg.norm(whole)
+            agents.settle(among)
+            assert farthest(tmp_path, among, cold(shape(among), blocks, settings)) < 1e-3
 
         check(names, blocks, Network.ring)
         agents.running["c"].kill()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from dtsvm.runtime.agent.check import NODE_NAME
 from dtsvm.runtime.agent.timing import Timing
 from dtsvm.runtime.agent.transport import Credentials
 
-__all__ = ["Config", "TaskConfig", "check_name", "read_config", "to_toml"]
+__all__ = ["Config", "TaskConfig", "check_address", "check_name", "read_config", "to_toml"]
 
 SECTIONS = (
     "name", "network", "listen", "model", "couple", "personal", "tls", "neighbours", "settings",
@@ -74,6 +75,14 @@ def check_name(name: Any) -> str:
             f"{name!r} cannot be the name of a node: use up to 63 letters, digits, dots, hyphens."
         )
     return name
+
+
+def check_address(address: str) -> str:
+    """Return an address if it is host:port."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65_536:
+        raise NetworkError(f"{address!r} is no address: write host:port, such as 10.0.0.5:47001.")
+    return address
 
 
 def read_config(path: Path) -> Config:
@@ -157,6 +166,9 @@ def to_toml(
     neighbours: dict[str, str],
     tasks: dict[str, dict[str, Any]],
     settings: dict[str, Any],
+    timing: Timing | None = None,
+    couple: Sequence[Sequence[str]] | str = "all",
+    personal: bool = False,
 ) -> str:
     """Write a node's TOML file for `dtsvm network new`, for a person to go on with."""
     lines = [
@@ -164,7 +176,8 @@ def to_toml(
         f"network = {_text(network)}          # the same at every node",
         f"listen = {_text(listen)}",
         'model = "model.json"',
-        'couple = "all"              # which tasks train together: "all", [] or [["a", "b"]]',
+        f'couple = {_value(couple):19}# which tasks train together: "all", [] or [["a", "b"]]',
+        *(["personal = true"] if personal else []),
         "",
         "[tls]",
         'ca = "ca.pem"',
@@ -178,7 +191,7 @@ def to_toml(
         *(f"{key} = {_value(value)}" for key, value in settings.items()),
         "",
         "[timing]                    # seconds",
-        *(f"{f.name} = {_value(f.default)}" for f in fields(Timing)),
+        *(f"{key} = {_value(value)}" for key, value in asdict(timing or Timing()).items()),
     ]
     for task, given in tasks.items():
         lines += ["", f"[tasks.{_text(task)}]"]

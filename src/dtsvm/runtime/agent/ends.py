@@ -153,15 +153,31 @@ class Ends:
         """Have what a neighbour told taken in at the end of this round."""
         for i in self._place.get(neighbour, ()):
             told = self._told_to(i, news)
-            if told is None:
-                continue
-            q = told.numbers
-            if told.check:
-                penalty = self.state.halves["penalty"][self.ends[i].half]
-                rho = np.repeat(penalty, [self.state.n_features, 1])
-                q = 2.0 * rho * q[0] - q[1]
-            self._heard[i, : len(q)] = q
-            self._is_heard[i] = True
+            if told is not None:
+                q = self._read(i, told)
+                self._heard[i, : len(q)] = q
+                self._is_heard[i] = True
+
+    def _read(self, i: int, told: Told) -> Floats:
+        """Return q, which in a check is told as x and z."""
+        if not told.check:
+            return told.numbers
+        penalty = self.state.halves["penalty"][self.ends[i].half]
+        rho = np.repeat(penalty, [self.state.n_features, 1])
+        return np.asarray(2.0 * rho * told.numbers[0] - told.numbers[1])
+
+    def distance(self, neighbour: str, news: News) -> float:
+        """Return the worst residual that a neighbour's values would leave, taking in none."""
+        agents, _, halves = self._arrays
+        worst = 0.0
+        for i in self._place.get(neighbour, ()):
+            told = self._told_to(i, news)
+            if told is not None:
+                q = self._read(i, told)
+                wide = q if len(q) == 2 else np.concatenate([q, q])
+                # With κ = 0 nothing is taken in; what is left of `receive` is the residual.
+                worst = max(worst, receive(self.ends[i].half, agents, halves, wide, 0.0))
+        return worst
 
     def _told_to(self, i: int, news: News) -> Told | None:
         """Return what an end was told, if the other end pulls as hard."""

@@ -19,7 +19,7 @@ from dtsvm.qp import pull
 from dtsvm.runtime.agent.ledger import Level
 from dtsvm.runtime.agent.node import Node
 
-__all__ = ["dump", "restore"]
+__all__ = ["dump", "kept_round", "restore"]
 
 FORMAT, VERSION = "dtsvm agent", 1
 Arrays = dict[str, NDArray[Any]]
@@ -86,6 +86,11 @@ def restore(node: Node, content: bytes, where: str = "The checkpoint") -> None:
         (task, other, to): (arrays["penalty"][k], arrays["edge_state"][k])
         for k, (task, other, to) in enumerate(head["edges"])
     }
+
+
+def kept_round(content: bytes, where: str = "The checkpoint") -> int:
+    """Return the round at which `dump` was called; refuse a damaged checkpoint."""
+    return int(json.loads(_read(content, where)["head"].tobytes())["round"])
 
 
 def _restore_task(node: Node, kept: dict[str, Any], arrays: Arrays, i: int) -> None:

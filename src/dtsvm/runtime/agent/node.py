@@ -373,7 +373,9 @@ class Node:
                 self.ends.hear(name, news)
         self.residual = self.ends.take_in()
         self.heard = [name for name, news in letters.items() if news]
-        self._heard_since.update(self.heard)
+        # A neighbour with which no task is shared says nothing but that it is there.
+        in_time = [name for name in self.present if self.mail[name].newest >= self.round]
+        self._heard_since.update(self.heard, in_time)
         self._grow_older(now)
         self._count_calm()
 
@@ -433,13 +435,26 @@ class Node:
             return False
         mail = self.mail[peer]
         has_changed = self.roster.digest != before
-        if has_changed or (self.is_settled and mail.calm == 0 and not mail.is_settled):
+        is_restless = mail.calm == 0 and not mail.is_settled
+        if has_changed or (self.is_settled and (is_restless or self._is_far(peer))):
             self._wake()
         if has_changed or is_new:
             self._announce(now)
         if has_news and self.balancer.has_news:
             self._wake()
         return True
+
+    def _is_far(self, peer: str) -> bool:
+        """Whether values that came while settled are not those that this node settled with.
+
+        Two nodes may settle apart while the link between them is cut; the first sign of life
+        after it heals has to wake them.
+        """
+        mail = self.mail[peer]
+        news = mail.letters.get(mail.newest)
+        if self.state.is_stale or news is None:
+            return False
+        return self.ends.distance(peer, news) > self.settings.tol
 
     # Answers
 

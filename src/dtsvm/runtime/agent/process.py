@@ -15,6 +15,7 @@ from typing import Any
 
 from dtsvm.data.files import write_atomically
 from dtsvm.errors import DtsvmError, NetworkError
+from dtsvm.runtime.agent.config import check_address, check_name
 from dtsvm.runtime.agent.keep import dump
 from dtsvm.runtime.agent.node import Node
 from dtsvm.runtime.agent.transport import Transport
@@ -265,7 +266,7 @@ class Process:
         return {"said": f"Tasks {', '.join(tasks)} train together."}
 
     def _tell_link(self, asked: dict[str, Any]) -> dict[str, Any]:
-        name, address = str(asked["name"]), str(asked["address"])
+        name, address = check_name(asked["name"]), check_address(str(asked["address"]))
         self.node.link(name)
         self.transport.link(name, address)
         return {"said": f"Node {self.node.name!r} is linked to node {name!r}."}

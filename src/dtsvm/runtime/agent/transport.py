@@ -126,10 +126,12 @@ class Transport:
         return int(self._server.add_secure_port(self.listen, credentials))
 
     def link(self, neighbour: str, address: str) -> None:
-        """Talk to one more neighbour."""
+        """Talk to one more neighbour; of one that is known, note the address for the next call."""
+        is_new = neighbour not in self.neighbours
         self.neighbours[neighbour] = address
-        self._lines.setdefault(neighbour, _Line())
-        self._dial_if_lower(neighbour)
+        if is_new:
+            self._lines[neighbour] = _Line()
+            self._dial_if_lower(neighbour)
 
     def _dial_if_lower(self, neighbour: str) -> None:
         if self.name < neighbour:

@@ -44,7 +44,7 @@ __all__ = ["Node", "Timing"]
 
 log = logging.getLogger(__name__)
 Floats = NDArray[np.float64]
-CALM_SHARE = 0.1  # a node is calm when its residuals are below this share of tol
+CALM_SHARE = 1.0  # a node is calm when its residuals are below this share of tol
 CALM_MARGIN = 5  # and settles when all have been calm this much longer than the network is wide
 
 

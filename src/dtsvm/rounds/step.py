@@ -103,119 +103,130 @@ def tightened(accuracy: Accuracy, age: int) -> Accuracy:
 
 @njit(cache=True, nogil=True)
 def local_step(
-    a: int, agents: AgentArrays, rows: RowArrays, halves: HalfArrays, box: float, accuracy: Accuracy
+    some: Ints,
+    agents: AgentArrays,
+    rows: RowArrays,
+    halves: HalfArrays,
+    box: float,
+    accuracy: Accuracy,
 ) -> None:
-    """x_a = argmin f_a(x) − (Σ_b z[a→b])ᵀx + ½ Σ_b ρ_ab‖x‖², from where λ stood last round."""
-    p = rows.X.shape[1]
-    gain, x = agents.gain[a], agents.estimate[a]
-    inflow, shift, u = agents.inflow[a], agents.shift[a], agents.decision[a]
-    _sum_inflow(a, agents, halves)
-
-    d_weights, d_bias = gain[0, 0] + gain[1, 0], gain[0, 1] + gain[1, 1]
-    moved = 0.0
-    for j in range(p + 1):
-        k = 1 if j == p else 0
-        m = inflow[0, j] * gain[0, k] + inflow[1, j] * gain[1, k]
-        d = d_bias if j == p else d_weights
-        moved += (m - shift[j]) ** 2 / d
-        shift[j] = m
-        u[j] = d * agents.pull[a, j] + m
-
-    count = agents.row_count[a]
-    agents.sweeps[a] = 0
-    if count > 0:
-        ids = rows.ids[agents.row_start[a] : agents.row_start[a] + count]
-        # Nobody waits for an agent with a free bias: it may take its proximal step with care.
-        is_free = agents.prox[a, 0] > 0.0 or agents.prox[a, 1] > 0.0
-        sweeps, _, travel = solve(
-            rows.X,
-            rows.y,
-            rows.dual,
-            rows.norms,
-            rows.until,
-            ids,
-            u,
-            d_weights,
-            d_bias,
-            box,
-            agents.travel[a] + np.sqrt(moved),
-            np.sqrt(moved),
-            accuracy.shrink * (0.1 if is_free else 1.0),
-            accuracy.floor,
-            accuracy.max_lagging if is_free else accuracy.max_sweeps,
-            accuracy.max_lagging,
-        )
-        agents.travel[a] = travel
-        agents.sweeps[a] = sweeps
-
-    drift = 0.0
-    norm = 0.0
-    for j in range(p + 1):
-        k = 1 if j == p else 0
-        agents.pull[a, j] = (u[j] - shift[j]) / (d_bias if j == p else d_weights)
+    """x_a = argmin f_a(x) − (Σ_b z[a→b])ᵀx + ½ Σ_b ρ_ab‖x‖² for some agents, from the last λ."""
+    # Each look into a tuple of arrays counts a reference: outside the loop, once.
+    X, y, dual, norms, until, row_ids = rows
+    estimate, inflows, offsets, pulls = agents.estimate, agents.inflow, agents.offset, agents.pull
+    gains, proxes, shifts, decisions = agents.gain, agents.prox, agents.shift, agents.decision
+    row_start, row_count, travels = agents.row_start, agents.row_count, agents.travel
+    half_start, half_count = agents.half_start, agents.half_count
+    drifts, all_norms, all_sweeps = agents.drift, agents.norm, agents.sweeps
+    half_ids, is_wide, z = halves.ids, halves.is_wide, halves.state
+    p = X.shape[1]
+    for a in some:
+        gain, x, inflow, shift, u = gains[a], estimate[a], inflows[a], shifts[a], decisions[a]
+        pull = pulls[a]
         for c in range(2):
-            new = (agents.pull[a, j] + inflow[c, j]) * gain[c, k]
-            if j == p and agents.prox[a, c] > 0.0:
-                drift = max(drift, abs(new - x[c, j]))
-            x[c, j] = new
-            norm += new * new
-    agents.drift[a] = drift
-    agents.norm[a] = np.sqrt(norm)
-
-
-@njit(cache=True, nogil=True)
-def _sum_inflow(a: int, agents: AgentArrays, halves: HalfArrays) -> None:
-    inflow = agents.inflow[a]
-    p = inflow.shape[1] - 1
-    inflow[:] = agents.offset[a]
-    for c in range(2):
-        inflow[c, p] += agents.prox[a, c] * agents.estimate[a, c, p]
-    start = agents.half_start[a]
-    for k in range(start, start + agents.half_count[a]):
-        h = halves.ids[k]
-        for c in range(2 if halves.is_wide[h] else 1):
-            total, z = inflow[c], halves.state[h, c]
             for j in range(p + 1):
-                total[j] += z[j]
+                inflow[c, j] = offsets[a, c, j]
+            inflow[c, p] += proxes[a, c] * x[c, p]
+        for k in range(half_start[a], half_start[a] + half_count[a]):
+            h = half_ids[k]
+            for c in range(2 if is_wide[h] else 1):
+                for j in range(p + 1):
+                    inflow[c, j] += z[h, c, j]
+
+        d_weights, d_bias = gain[0, 0] + gain[1, 0], gain[0, 1] + gain[1, 1]
+        moved = 0.0
+        for j in range(p + 1):
+            k = 1 if j == p else 0
+            m = inflow[0, j] * gain[0, k] + inflow[1, j] * gain[1, k]
+            d = d_bias if j == p else d_weights
+            moved += (m - shift[j]) ** 2 / d
+            shift[j] = m
+            u[j] = d * pull[j] + m
+
+        sweeps = 0
+        if row_count[a] > 0:
+            # Nobody waits for an agent with a free bias: it may take its proximal step with care.
+            is_free = proxes[a, 0] > 0.0 or proxes[a, 1] > 0.0
+            sweeps, _, travels[a] = solve(
+                X,
+                y,
+                dual,
+                norms,
+                until,
+                row_ids[row_start[a] : row_start[a] + row_count[a]],
+                u,
+                d_weights,
+                d_bias,
+                box,
+                travels[a] + np.sqrt(moved),
+                np.sqrt(moved),
+                accuracy.shrink * (0.1 if is_free else 1.0),
+                accuracy.floor,
+                accuracy.max_lagging if is_free else accuracy.max_sweeps,
+                accuracy.max_lagging,
+            )
+        all_sweeps[a] = sweeps
+
+        drift = 0.0
+        norm = 0.0
+        for j in range(p + 1):
+            k = 1 if j == p else 0
+            pull[j] = (u[j] - shift[j]) / (d_bias if j == p else d_weights)
+            for c in range(2):
+                new = (pull[j] + inflow[c, j]) * gain[c, k]
+                if j == p and proxes[a, c] > 0.0:
+                    drift = max(drift, abs(new - x[c, j]))
+                x[c, j] = new
+                norm += new * new
+        drifts[a] = drift
+        all_norms[a] = np.sqrt(norm)
 
 
 @njit(cache=True, nogil=True)
 def exchange(
-    h: int, agents: AgentArrays, halves: HalfArrays, kappa: float, there: bool, back: bool
+    firsts: Ints,
+    agents: AgentArrays,
+    halves: HalfArrays,
+    kappa: float,
+    heard: NDArray[np.bool_],
 ) -> tuple[float, float]:
-    """Both ends of a link send q and take in the other's; return the primal and dual residual.
+    """Both ends of every link send q and take in the other's; return the worst residuals.
 
-    `there` and `back` say whether the message from h's owner and the one to it arrived; an end that
-    hears nothing keeps its z. With s = (z[a→b] + z[b→a]) / 2ρ, what the link holds,
+    `firsts` names one end h of each link. `heard[i]` says whether the message from its owner and
+    the one to it arrived; an end that hears nothing keeps its z; if `heard` is empty, all hear
+    all. With s = (z[a→b] + z[b→a]) / 2ρ, what the link holds,
 
         primal = ‖x_a − x_b‖,   dual = ‖x_a + x_b − 2s‖,   both relative to (‖x_a‖ + ‖x_b‖) / 2.
     """
-    g = halves.twin[h]
-    a, b = halves.owner[h], halves.owner[g]
-    p = agents.pull.shape[1] - 1
-    residual = halves.residual[h]
-    residual[:] = 0.0
-    for c in range(2 if halves.is_wide[h] else 1):
-        xa, xb = agents.estimate[a, c], agents.estimate[b, c]
-        za, zb = halves.state[h, c], halves.state[g, c]
-        for k in range(2):  # the weights, then the bias
-            first, last = (p, p + 1) if k else (0, p)
-            rho = halves.penalty[h, k]
-            _note(residual, k, xa[first:last], xb[first:last], za[first:last], zb[first:last], rho)
-            for j in range(first, last):
-                to_b = 2.0 * rho * xa[j] - za[j]
-                to_a = 2.0 * rho * xb[j] - zb[j]
-                if back:
-                    za[j] = (1.0 - kappa) * za[j] + kappa * to_a
-                if there:
-                    zb[j] = (1.0 - kappa) * zb[j] + kappa * to_b
-    size = 0.5 * (agents.norm[a] + agents.norm[b])
-    if size == 0.0:
-        return 0.0, 0.0
-    return (
-        np.sqrt(residual[0, 0] + residual[0, 1]) / size,
-        np.sqrt(residual[1, 0] + residual[1, 1]) / size,
-    )
+    # Each look into a tuple of arrays counts a reference: outside the loop, once.
+    x, norm = agents.estimate, agents.norm
+    z, rho, owner, twin = halves.state, halves.penalty, halves.owner, halves.twin
+    is_wide, residual = halves.is_wide, halves.residual
+    last = x.shape[2] - 1
+    primal = dual = 0.0
+    for i in range(firsts.shape[0]):
+        h = firsts[i]
+        g = twin[h]
+        a, b = owner[h], owner[g]
+        parts = 2 if is_wide[h] else 1
+        _measure(residual, h, x, a, x, b, z, z, g, parts, rho)
+        to_a = to_b = kappa
+        if heard.shape[0] > 0:
+            to_b = kappa if heard[i, 0] else 0.0
+            to_a = kappa if heard[i, 1] else 0.0
+        for c in range(parts):
+            twice = 2.0 * rho[h, 0]
+            for j in range(last + 1):
+                if j == last:
+                    twice = 2.0 * rho[h, 1]
+                s, t = z[h, c, j], z[g, c, j]
+                z[h, c, j] = (1.0 - to_a) * s + to_a * (twice * x[b, c, j] - t)
+                z[g, c, j] = (1.0 - to_b) * t + to_b * (twice * x[a, c, j] - s)
+        size = 0.5 * (norm[a] + norm[b])
+        if size > 0.0:
+            primal = max(primal, np.sqrt(residual[h, 0, 0] + residual[h, 0, 1]) / size)
+            dual = max(dual, np.sqrt(residual[h, 1, 0] + residual[h, 1, 1]) / size)
+    return primal, dual
 
 
 @njit(cache=True, nogil=True)
@@ -253,36 +264,43 @@ def receive(h: int, agents: AgentArrays, halves: HalfArrays, q: Floats, kappa: f
 
 @njit(cache=True, nogil=True)
 def compare(h: int, agents: AgentArrays, halves: HalfArrays, xs: Floats, zs: Floats) -> None:
-    """Note the squared residuals of `exchange` at one end that was told x_b and z[b→a]."""
+    """Note what `exchange` does at one end that was told x_b and z[b→a], shape (1, 2, p + 1)."""
     a = halves.owner[h]
-    p = agents.pull.shape[1] - 1
-    residual = halves.residual[h]
-    residual[:] = 0.0
-    for c in range(2 if halves.is_wide[h] else 1):
-        xa, xb = agents.estimate[a, c], xs[c]
-        za, zb = halves.state[h, c], zs[c]
-        for k in range(2):
-            first, last = (p, p + 1) if k else (0, p)
-            rho = halves.penalty[h, k]
-            _note(residual, k, xa[first:last], xb[first:last], za[first:last], zb[first:last], rho)
+    parts = 2 if halves.is_wide[h] else 1
+    x, z = agents.estimate, halves.state
+    _measure(halves.residual, h, x, a, xs, 0, z, zs, 0, parts, halves.penalty)
 
 
-@njit(cache=True, nogil=True)
-def _note(
-    residual: Floats, k: int, xa: Floats, xb: Floats, za: Floats, zb: Floats, rho: float
+@njit(cache=True, nogil=True, inline="always")
+def _measure(
+    residual: Floats,
+    h: int,
+    xa: Floats,
+    a: int,
+    xb: Floats,
+    b: int,
+    za: Floats,
+    zb: Floats,
+    g: int,
+    parts: int,
+    penalty: Floats,
 ) -> None:
-    """Add what a link shows of its weights (k = 0) or its bias, the same bits whoever is a."""
-    inverse = 1.0 / rho
-    apart = moving = flow_a = flow_b = size_a = size_b = 0.0
-    for j in range(len(xa)):
-        apart += (xa[j] - xb[j]) ** 2
-        moving += (xa[j] + xb[j] - (za[j] + zb[j]) * inverse) ** 2
-        flow_a += (za[j] - rho * xa[j]) ** 2
-        flow_b += (zb[j] - rho * xb[j]) ** 2
-        size_a += xa[j] * xa[j]
-        size_b += xb[j] * xb[j]
-    residual[0, k] += apart
-    residual[1, k] += moving
-    if k == 0:
-        residual[2, 0] += flow_a + flow_b
-        residual[2, 1] += size_a + size_b
+    """Write what link end h shows; the bits are the same whichever end it is."""
+    last = xa.shape[2] - 1
+    rho, inverse, inverse_bias = penalty[h, 0], 1.0 / penalty[h, 0], 1.0 / penalty[h, 1]
+    apart = moving = flow_a = flow_b = size_a = size_b = apart_bias = moving_bias = 0.0
+    for c in range(parts):
+        for j in range(last):
+            u, v, s, t = xa[a, c, j], xb[b, c, j], za[h, c, j], zb[g, c, j]
+            apart += (u - v) ** 2
+            moving += (u + v - (s + t) * inverse) ** 2
+            flow_a += (s - rho * u) ** 2
+            flow_b += (t - rho * v) ** 2
+            size_a += u * u
+            size_b += v * v
+        u, v, s, t = xa[a, c, last], xb[b, c, last], za[h, c, last], zb[g, c, last]
+        apart_bias += (u - v) ** 2
+        moving_bias += (u + v - (s + t) * inverse_bias) ** 2
+    residual[h, 0, 0], residual[h, 0, 1] = apart, apart_bias
+    residual[h, 1, 0], residual[h, 1, 1] = moving, moving_bias
+    residual[h, 2, 0], residual[h, 2, 1] = flow_a + flow_b, size_a + size_b

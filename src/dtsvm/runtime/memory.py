@@ -198,7 +198,7 @@ class Memory:
 
     def _draw_heard(self, n: int) -> NDArray[np.bool_]:
         if self.loss == 0.0:
-            return np.zeros((0, 0, 2), bool)
+            return np.zeros((n, 0, 2), bool)
         firsts = self.state.firsts
         heard = self._rng.random((n, len(firsts), 2)) >= self.loss
         heard[:, ~self.state.halves["is_across"][firsts]] = True
@@ -254,19 +254,13 @@ class Memory:
             for k in range(n):
                 cursor = iter(np.array_split(order, min(len(order), 8 * threads)))
                 now = Accuracy(*tightened(accuracy, self.state.age + k))
-                list(pool.map(lambda s, now=now: _solve(s, agents, rows, halves, C, now), cursor))
+                list(
+                    pool.map(lambda s, now=now: local_step(s, agents, rows, halves, C, now), cursor)
+                )
                 _exchange_all(k, used, firsts, agents, halves, kappa, heard, log)
                 if log[k, 0] <= tol and log[k, 1] <= tol and k + 1 >= not_before:
                     return k + 1
         return n
-
-
-@njit(cache=True, nogil=True)
-def _solve(
-    some: Ints, agents: AgentArrays, rows: RowArrays, halves: HalfArrays, C: float, acc: Accuracy
-) -> None:
-    for a in some:
-        local_step(a, agents, rows, halves, C, acc)
 
 
 @njit(cache=True, nogil=True)
@@ -281,14 +275,7 @@ def _exchange_all(
     log: NDArray[np.float64],
 ) -> None:
     """Carry all messages of round k; log the worst residuals and the sweeps done."""
-    primal = dual = 0.0
-    for i in range(firsts.shape[0]):
-        there = back = True
-        if heard.shape[0] > 0:
-            there, back = heard[k, i, 0], heard[k, i, 1]
-        apart, moving = exchange(firsts[i], agents, halves, kappa, there, back)
-        primal = max(primal, apart)
-        dual = max(dual, moving)
+    primal, dual = exchange(firsts, agents, halves, kappa, heard[k])
     sweeps = 0
     for a in used:
         sweeps += agents.sweeps[a]
@@ -315,7 +302,7 @@ def _rounds(
     not_before: int,
 ) -> int:
     for k in range(n):
-        _solve(used, agents, rows, halves, C, tightened(accuracy, age + k))
+        local_step(used, agents, rows, halves, C, tightened(accuracy, age + k))
         _exchange_all(k, used, firsts, agents, halves, kappa, heard, log)
         if log[k, 0] <= tol and log[k, 1] <= tol and k + 1 >= not_before:
             return k + 1

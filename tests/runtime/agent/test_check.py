@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 from meetings import Carrier, build, make_blocks
 
 from dtsvm import Network
+from dtsvm.problem import Settings
 from dtsvm.runtime.agent import wire_pb2 as wire
+from dtsvm.runtime.agent.node import Node
 from worlds import EXAMPLES
 
 NAMES = ["a", "b", "c"]
@@ -89,6 +91,19 @@ def test_a_roster_is_refused_whole(pair, caplog):
     message.roster.members.add(name="no such/name", incarnation=1, sequence=1)
     reason = refused(node, message.SerializeToString(), caplog)
     assert reason == "'no such/name' cannot be the name of a node."
+
+
+@pytest.mark.parametrize(
+    ("theirs", "is_heard"), [((0.0, "1"), True), ((1, 0), False), (None, True)]
+)
+def test_a_neighbour_with_the_other_label_positive_is_refused(theirs, is_heard, caplog):
+    one, other = (Node(name, ["a", "b"], 4, Settings(), 7, 1) for name in "ab")
+    one.enter("one", labels=(0, 1))
+    other.enter("one", labels=theirs)
+    assert one.take("b", other.hello(0.0)["a"], 0.0) == is_heard
+    assert ("b" in one.roster.entries) == is_heard
+    if not is_heard:
+        assert "it has other labels for task 'one', or the other one is positive" in caplog.text
 
 
 def test_a_stranger_and_an_endless_message_are_refused(pair, caplog):

@@ -65,6 +65,21 @@ def test_a_revived_node_goes_on_where_its_checkpoint_was():
     assert np.allclose(node.decision("one"), before, atol=1e-5)
 
 
+def test_a_revived_node_does_not_wait_for_a_neighbour_that_is_dead_too():
+    network = Network.ring(TEN[:4])
+    blocks = make_blocks(TEN[:4], ["one"])
+    carrier = Carrier(build(network, blocks, timing=Timing(start_seconds=1e9, evict_seconds=5.0)))
+    carrier.meet()
+    for _ in range(20):
+        carrier.tick()
+    content = dump(carrier.nodes.pop("n1"), {"one": 12})
+    del carrier.nodes["n2"]
+    revive(carrier, network, blocks, "n1", content, 2)
+    for _ in range(5):
+        carrier.tick()
+    assert "n1" in carrier.begun
+
+
 def test_a_damaged_checkpoint_is_refused():
     node = make_node("a", ["b"], make_blocks(["a"], ["one"]))
     content = dump(node, {"one": 12})

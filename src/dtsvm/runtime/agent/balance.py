@@ -50,7 +50,7 @@ class Balancer:
 
     def __init__(self, state: State, ledger: Ledger) -> None:
         self.state, self.ledger = state, ledger
-        self._is_on = "auto" in (state.settings.task_penalty, state.settings.node_penalty)
+        self.is_on = "auto" in (state.settings.task_penalty, state.settings.node_penalty)
         self.teams: list[Team] = []
         self.check = 0  # the age of the check that is going on, or 0
         self._open: dict[str, int] = {}  # groups not decided yet, and the level they began from
@@ -83,7 +83,7 @@ class Balancer:
         """
         if age < self._due:
             return self.check
-        last = last_check(age) if self._is_on else 0
+        last = last_check(age) if self.is_on else 0
         if last > last_check(self.state.age):
             return last
         self._due = next_check(age) or sys.maxsize

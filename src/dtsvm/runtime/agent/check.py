@@ -141,11 +141,11 @@ def _entry(member: Any) -> Entry:
         raise Refused("its roster has a node with too many tasks or links")
     if max(member.incarnation, member.sequence, member.round) >= MOST_COUNT:
         raise Refused("its roster counts too far")
-    tasks = tuple((_task(holding.task), int(holding.scale)) for holding in member.tasks)
+    tasks = tuple((_task(held.task), int(held.scale), held.labels) for held in member.tasks)
     links = tuple((_node(link.name), bool(link.is_heard)) for link in member.links)
-    if any(abs(scale) > 200 for _, scale in tasks):
+    if any(abs(scale) > 200 for _, scale, _ in tasks):
         raise Refused("its roster has features out of all scale")
-    if len(dict(tasks)) != len(tasks) or len(dict(links)) != len(links):
+    if len({task for task, *_ in tasks}) != len(tasks) or len(dict(links)) != len(links):
         raise Refused("its roster names a task or a neighbour twice")
     return Entry(
         _node(member.name), member.incarnation, member.sequence, member.has_left, tasks, links,

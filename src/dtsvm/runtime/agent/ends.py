@@ -143,9 +143,9 @@ class Ends:
         for i in self._place.get(neighbour, ()):
             told = self._told_to(i, news)
             if told and told.check == check:
-                wide = [part if len(part) == 2 else np.concatenate([part, part])
-                        for part in told.numbers]  # fmt: skip
-                compare(self.ends[i].half, agents, halves, *wide)
+                shape = (1, 2, self.state.n_features + 1)
+                xs, zs = (np.ascontiguousarray(np.broadcast_to(v, shape)) for v in told.numbers)
+                compare(self.ends[i].half, agents, halves, xs, zs)
                 found.append(self.ends[i].half)
         return found
 
@@ -212,9 +212,7 @@ def _solve_all(
     ends: Ints,
     q: Floats,
 ) -> None:
-    now = tightened(accuracy, age)
-    for a in used:
-        local_step(a, agents, rows, halves, box, now)
+    local_step(used, agents, rows, halves, box, tightened(accuracy, age))
     for i in range(len(ends)):
         send(ends[i], agents, halves, q[i])
 
@@ -231,10 +229,8 @@ def _take_in_all(
     q: Floats,
     residual: Floats,
 ) -> float:
-    worst = 0.0
-    for h in firsts:
-        apart, moving = exchange(h, agents, halves, kappa, True, True)
-        worst = max(worst, apart, moving)
+    primal, dual = exchange(firsts, agents, halves, kappa, np.zeros((0, 2), np.bool_))
+    worst: float = max(primal, dual)
     for i in range(len(ends)):
         if is_heard[i]:
             residual[i] = receive(ends[i], agents, halves, q[i], kappa)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +19,11 @@ Floats = NDArray[np.float64]
 
 @dataclass
 class Holding:
-    """A task that is held here: its agent's slot, and the scale of its features."""
+    """A task that is held here: its agent's slot, its features' scale, its labels' digest."""
 
     slot: int
     scale: int = 0
+    labels: int = 0
 
 
 @dataclass
@@ -31,12 +34,18 @@ class Holdings:
     state: State
     tasks: dict[str, Holding] = field(default_factory=dict)
 
-    def enter(self, task: str, X: Floats | None, y: Floats | None) -> None:
+    def enter(
+        self,
+        task: str,
+        X: Floats | None,
+        y: Floats | None,
+        labels: tuple[Any, Any] | None,
+    ) -> None:
         """Let a task begin here, perhaps without rows."""
         if task in self.tasks:
             raise DataError(f"Node {self.node!r} holds task {task!r} already.")
         (slot,) = self.state.add_agents([0], [0]).tolist()
-        self.tasks[task] = Holding(slot)
+        self.tasks[task] = Holding(slot, labels=_digest(labels) if labels else 0)
         if X is not None and y is not None and len(y):
             self.state.add_rows(slot, X, y)
         self._rescale(task)
@@ -59,9 +68,9 @@ class Holdings:
             )
         return self.tasks[task]
 
-    def scales(self) -> tuple[tuple[str, int], ...]:
-        """Return each task's mean squared feature, as a power of two."""
-        return tuple((task, holding.scale) for task, holding in sorted(self.tasks.items()))
+    def describe(self) -> tuple[tuple[str, int, int], ...]:
+        """Return what the others are told of each task: its scale and its labels' digest."""
+        return tuple((task, h.scale, h.labels) for task, h in sorted(self.tasks.items()))
 
     def _rescale(self, task: str) -> None:
         """Say how large features are, to the nearest power of two and no better."""
@@ -70,3 +79,16 @@ class Holdings:
         square = float(state.rows["norms"][slots].mean()) if len(slots) else 0.0
         scale = np.log2(square / state.n_features) if square > 0 else 0.0
         holding.scale = int(np.clip(np.round(scale), -100, 100))
+
+
+def _digest(labels: tuple[Any, Any]) -> int:
+    """Tell which label is negative and which positive; 1, 1.0 and "1" are the same label."""
+    text = repr([_plain(label) for label in labels]).encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=4).digest(), "little")
+
+
+def _plain(label: Any) -> Any:
+    try:
+        return float(label)
+    except (TypeError, ValueError):
+        return str(label)

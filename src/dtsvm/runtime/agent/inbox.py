@@ -11,7 +11,7 @@ from dtsvm.runtime.agent.check import News, Refused, parse, read_ledger, read_ro
 from dtsvm.runtime.agent.holdings import Holding
 from dtsvm.runtime.agent.ledger import Ledger
 from dtsvm.runtime.agent.mail import Mail
-from dtsvm.runtime.agent.roster import Roster
+from dtsvm.runtime.agent.roster import Entry, Roster
 
 __all__ = ["Inbox"]
 
@@ -72,6 +72,8 @@ class Inbox:
     def _keep(self, peer: str, message: Any, news: News, now: float) -> bool:
         has_news = False
         roster = read_roster(message.roster) if message.HasField("roster") else None
+        if roster:
+            self._check_labels(peer, roster[0])
         ledger = read_ledger(message.ledger) if message.HasField("ledger") else None
         if roster:
             has_news = self.roster.merge(*roster)
@@ -97,6 +99,16 @@ class Inbox:
                 raise Refused(f"task {to_task[:80]!r} is not held here")
             if (value.group or value.task) != self.roster.group(value.task):
                 raise Refused(f"task {value.task[:80]!r} is not in group {value.group[:80]!r}")
+
+    def _check_labels(self, peer: str, entries: list[Entry]) -> None:
+        """Refuse a neighbour for which another label of a task is positive."""
+        for entry in entries:
+            for task, _, labels in entry.tasks if entry.name == peer else ():
+                mine = self.holdings[task].labels if task in self.holdings else 0
+                if mine and labels and mine != labels:
+                    raise Refused(
+                        f"it has other labels for task {task[:80]!r}, or the other one is positive"
+                    )
 
     def _refuse(self, peer: str, reason: str, now: float) -> None:
         self.refused[peer] += 1

@@ -16,7 +16,6 @@ the iterates are those of `runtime.memory`, bit for bit.
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import logging
 from dataclasses import asdict, dataclass, field
@@ -29,15 +28,16 @@ from dtsvm.errors import NetworkError
 from dtsvm.problem import Settings
 from dtsvm.rounds import State
 from dtsvm.runtime.agent import wire_pb2 as wire
-from dtsvm.runtime.agent.balance import Balancer, Team
+from dtsvm.runtime.agent.adapt import adapt
+from dtsvm.runtime.agent.balance import Balancer
 from dtsvm.runtime.agent.check import PROTOCOL, News
-from dtsvm.runtime.agent.ends import Ends, Key
+from dtsvm.runtime.agent.ends import Ends
 from dtsvm.runtime.agent.holdings import Holding, Holdings
 from dtsvm.runtime.agent.inbox import Inbox
 from dtsvm.runtime.agent.ledger import Ledger
 from dtsvm.runtime.agent.mail import Mail
 from dtsvm.runtime.agent.pack import Packer
-from dtsvm.runtime.agent.roster import Entry, Part, Roster
+from dtsvm.runtime.agent.roster import Entry, Roster
 from dtsvm.runtime.agent.timing import Timing
 
 __all__ = ["Node", "Timing"]
@@ -102,6 +102,7 @@ class Node:
         self.residual = float("inf")
         self.is_settled = False
         self.has_left = False
+        self.messages_sent = self.bytes_sent = 0  # as the runtime counts them
         self.heard: list[str] = []  # in the last round
         self._heard_since: set[str] = set()
         self._told: dict[str, bytes] = {}  # values of the last round, by neighbour
@@ -109,15 +110,24 @@ class Node:
         self._adapted: int | None = None
         self._changed_in = 0  # round of the network's last change
         self._width = 0
-        self._born = self.now
+        self.born = self.now
         self._sequence = 0
         self._announce(self.now)
 
     # What is held here
 
-    def enter(self, task: str, X: Floats | None = None, y: Floats | None = None) -> None:
-        """Let a task begin here, perhaps without rows."""
-        self._held.enter(task, X, y)
+    def enter(
+        self,
+        task: str,
+        X: Floats | None = None,
+        y: Floats | None = None,
+        labels: tuple[Any, Any] | None = None,
+    ) -> None:
+        """Let a task begin here, perhaps without rows; `labels` are the negative and the positive.
+
+        Neighbours that know a task's labels must have the same.
+        """
+        self._held.enter(task, X, y, labels)
         self._announce(self.now)
 
     def add_rows(self, task: str, X: Floats, y: Floats) -> None:
@@ -159,7 +169,7 @@ class Node:
         """Renew the node's own entry if something in it has changed."""
         self.now = now
         links = tuple((name, self._is_heard(name, now)) for name in sorted(self.mail))
-        tasks = self._held.scales()
+        tasks = self._held.describe()
         old = self.roster.entries.get(self.name)
         if old and old.age > (self.incarnation, self._sequence):
             self.incarnation = old.incarnation + 1  # another start of this node knew more
@@ -198,13 +208,18 @@ class Node:
     def may_begin(self, now: float) -> bool:
         """Whether everybody is here, or has been waited for long enough."""
         self._announce(now)
-        if now - self._born > self.timing.start_seconds:
+        if now - self.born > self.timing.start_seconds:
             return True
-        everyone_knows = all(m.roster_digest == self.roster.digest for m in self.mail.values())
-        return self.roster.is_whole(self.name) and (everyone_knows or self._has_begun_elsewhere())
+        has_begun = any(mail.newest > 0 for mail in self.mail.values())
+        if has_begun and self.round > 0:  # it was part of this: whom it misses may have gone
+            return all(
+                self._knows(mail) for mail in self.mail.values() if mail.heard_at is not None
+            )
+        everyone_knows = all(self._knows(mail) for mail in self.mail.values())
+        return self.roster.is_whole(self.name) and (everyone_knows or has_begun)
 
-    def _has_begun_elsewhere(self) -> bool:
-        return any(mail.newest > 0 for mail in self.mail.values())
+    def _knows(self, mail: Mail) -> bool:
+        return mail.roster_digest == self.roster.digest
 
     @property
     def present(self) -> list[str]:
@@ -218,56 +233,15 @@ class Node:
         """Rebuild links and global numbers after the roster changed."""
         if self._adapted == self.roster.digest:
             return
-        wanted: dict[Key, bool] = {}
-        inside: set[tuple[str, str]] = set()
-        for task in self.holdings:
-            for (node, other), is_wide in self.roster.around((self.name, task), self.personal):
-                if node != self.name:
-                    wanted[task, node, other] = is_wide
-                elif task < other:
-                    inside.add((task, other))
-        self.ends.relink(wanted, self.holdings)
-        self.ends.link_inside(inside, self.holdings)
-        self._rank()
-        self._learn()
+        teams = adapt(
+            self.name, self.roster, self.holdings, self.ends, self.settings, self.personal
+        )
+        self.balancer.begin(teams)
         reached = self.roster.distances(self.name)
         self._changed_in = self.roster.last_change(reached)
         self._width = max(reached.values())
         self._adapted = self.roster.digest
         self._wake()
-
-    def _rank(self) -> None:
-        names = {name: i for i, name in enumerate(sorted(self.roster.entries))}
-        held = {task for name in names for task in self.roster.tasks_at(name)}
-        tasks = {task: i for i, task in enumerate(sorted(held | set(self.holdings)))}
-        self.state.rank(
-            names[self.name],
-            {h.slot: tasks[task] for task, h in self.holdings.items()},
-            {half: (names[k[1]], tasks[k[2]]) for k, half in self.ends.halves.items()},
-        )
-
-    def _learn(self) -> None:
-        """Derive A, the penalties to begin with, and who balances them, from the roster."""
-        is_auto = "auto" in (self.settings.task_penalty, self.settings.node_penalty)
-        parts = {task: self.roster.part((self.name, task), self.personal) for task in self.holdings}
-        slots = {task: holding.slot for task, holding in self.holdings.items()}
-        self.state.know(
-            {slots[task]: float(len(part.agents)) for task, part in parts.items()},
-            {slots[task]: part.start(self.settings) for task, part in parts.items()}
-            if is_auto
-            else {},
-        )
-        self.balancer.begin([self._team(tasks, parts[tasks[0]]) for tasks in self.groups()])
-
-    def _team(self, tasks: list[str], part: Part) -> Team:
-        halves = {key: half for key, half in self.ends.halves.items() if key[0] in tasks}
-        return Team(
-            self.roster.group(tasks[0]),
-            np.array([self.holdings[task].slot for task in tasks], np.int64),
-            frozenset(halves.values()),
-            frozenset(neighbour for _, neighbour, _ in halves),
-            part.nodes,
-        )
 
     def _wake(self) -> None:
         self.calm = 0
@@ -474,8 +448,7 @@ class Node:
 
     def groups(self) -> list[list[str]]:
         """Return the tasks held here that train together."""
-        by = sorted(self.holdings, key=lambda task: (self.roster.group(task), task))
-        return [list(g) for _, g in itertools.groupby(by, key=self.roster.group)]
+        return self.roster.grouped(self.holdings)
 
     def status(self) -> dict[str, Any]:
         """Return what `dtsvm status` shows."""

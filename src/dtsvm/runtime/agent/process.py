@@ -202,6 +202,8 @@ class Process:
     def _send(self, messages: dict[str, bytes]) -> None:
         for name, data in messages.items():
             self.transport.send(name, data)
+            self.node.bytes_sent += len(data)
+        self.node.messages_sent += len(messages)
 
     def _leave(self) -> None:
         self._keep()

@@ -9,6 +9,7 @@ each derives the same answers: who is present, which agents must agree, how many
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -34,7 +35,7 @@ class Entry:
     incarnation: int
     sequence: int
     has_left: bool = False
-    tasks: tuple[tuple[str, int], ...] = ()  # name, scale
+    tasks: tuple[tuple[str, int, int], ...] = ()  # name, scale, digest of its labels
     links: tuple[tuple[str, bool], ...] = ()  # name of the neighbour, whether it is heard
     round: int = 0  # in which it was made
 
@@ -165,7 +166,7 @@ class Roster:
     def tasks_at(self, node: str) -> tuple[str, ...]:
         """Return the tasks a node holds."""
         entry = self.entries.get(node)
-        return tuple(task for task, _ in entry.tasks) if entry and not entry.has_left else ()
+        return tuple(task for task, *_ in entry.tasks) if entry and not entry.has_left else ()
 
     def group(self, task: str) -> str:
         """Return the name of a task's group: the least of its tasks."""
@@ -180,6 +181,11 @@ class Roster:
             if more == found:
                 return min(found)
             found = more
+
+    def grouped(self, tasks: Iterable[str]) -> list[list[str]]:
+        """Return tasks by group."""
+        by = sorted(tasks, key=lambda task: (self.group(task), task))
+        return [list(group) for _, group in itertools.groupby(by, key=self.group)]
 
     # Who must agree
 
@@ -206,7 +212,7 @@ class Roster:
                 if other not in found:
                     found.add(other)
                     edge.append(other)
-        scales = {(e.name, t): s for e in self.entries.values() for t, s in e.tasks}
+        scales = {(e.name, t): s for e in self.entries.values() for t, s, _ in e.tasks}
         mean = sum(2.0 ** scales[a] for a in found) / len(found)
         return Part(frozenset(found), _graph(links), mean)
 
@@ -223,8 +229,8 @@ class Roster:
                 has_left=entry.has_left,
                 round=entry.round,
             )
-            for task, scale in entry.tasks:
-                member.tasks.add(task=task, scale=scale)
+            for task, scale, labels in entry.tasks:
+                member.tasks.add(task=task, scale=scale, labels=labels)
             for name, is_heard in entry.links:
                 member.links.add(name=name, is_heard=is_heard)
         for one, other in sorted(self.couples):

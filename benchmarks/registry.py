@@ -13,6 +13,7 @@ CASES = {
     "breast_cancer": "Breast cancer, 398 rows, on rings, against pooled LIBLINEAR",
     "sweep": "One sweep over the rows against plain matrix products",
     "warm": "Going on after a change against starting anew",
+    "nodes": "How good every node is when training says that it is done",
     "rounds": "Rounds against the best fixed penalty an oracle could choose",
     "random_problems": "Random problems, penalties chosen automatically",
     "growth": "From 10 to 10,000 nodes",

@@ -28,7 +28,7 @@ def run(settings: Settings) -> list[dict]:
     rng = np.random.default_rng(settings.seed)
     found: dict[tuple[str, float], list[tuple[int, int]]] = {}
     for size in track([*SIZES] * n, "cases", transient=True):
-        problem = _problem(rng, *SIZES[size])
+        problem = random_problem(rng, *SIZES[size])
         leaver, late = _leaver(problem.network, rng), _late(problem, rng)
         for tol in TOLERANCES:
             departure = _departure(problem, leaver, tol)
@@ -54,7 +54,8 @@ def run(settings: Settings) -> list[dict]:
     return out
 
 
-def _problem(rng: np.random.Generator, fewest: int, most: int, n_rows: int) -> Problem:
+def random_problem(rng: np.random.Generator, fewest: int, most: int, n_rows: int) -> Problem:
+    """Draw a ring or a random network and its rows."""
     n = int(rng.integers(fewest, most))
     seed = int(rng.integers(2**31))
     network = Network.ring(n) if rng.random() < 0.5 else Network.random(n, degree=0.4, seed=seed)

@@ -129,8 +129,7 @@ class Memory:
         row = self.history.last[0]
         is_calm = rule.is_calm(row["primal_residual"], row["dual_residual"])
         if is_calm and self.n_rounds >= rule.next_look:
-            rule.looked(self.n_rounds)
-            return True, rule.is_certified(self._certify(), self.state.settings.C)
+            return True, rule.looked(self.n_rounds, self._certify(), self.state.settings.C)
         if rule.is_milestone(self.n_rounds):
             self._certify()
             return True, False

@@ -37,7 +37,7 @@ class Settings:
     --------
     >>> from dtsvm.problem import Settings
     >>> Settings(C=0.5).relaxation
-    0.9
+    0.8
     """
 
     C: float = 1.0
@@ -45,7 +45,7 @@ class Settings:
     specific_reg: float = 1.0
     task_penalty: Penalty = "auto"
     node_penalty: Penalty = "auto"
-    relaxation: float = 0.9
+    relaxation: float = 0.8
     local: Literal["tracking", "exact"] = "tracking"
     tol: float = 1e-4
 

@@ -32,7 +32,7 @@ class DTSVM(Networked):
         ε₁ and ε₂. ε₁/ε₂ small makes tasks alike, large makes them unrelated.
     task_penalty, node_penalty : float or "auto", default="auto"
         η₁ on links inside a node and η₂ across the network; they change the speed, not the answer.
-    relaxation : float, default=0.9
+    relaxation : float, default=0.8
         κ in (0, 1). The paper's iteration is 0.5 with fixed penalties and ``local="exact"``.
     transfer : bool or list of lists, default=True
         True: all tasks train together; False: each alone; or the groups that train together.
@@ -103,7 +103,7 @@ class DTSVM(Networked):
         specific_reg: float = 1.0,
         task_penalty: float | str = "auto",
         node_penalty: float | str = "auto",
-        relaxation: float = 0.9,
+        relaxation: float = 0.8,
         transfer: bool | Sequence[Sequence[Hashable]] = True,
         personal: bool = False,
         positive: Any = None,
@@ -176,7 +176,7 @@ class DSVM(Networked):
         *,
         C: float = 1.0,
         node_penalty: float | str = "auto",
-        relaxation: float = 0.9,
+        relaxation: float = 0.8,
         positive: Any = None,
         relays: str | None = None,
         local: str = "tracking",
@@ -232,7 +232,7 @@ class CTSVM(Central):
         common_reg: float = 1.0,
         specific_reg: float = 1.0,
         task_penalty: float | str = "auto",
-        relaxation: float = 0.9,
+        relaxation: float = 0.8,
         transfer: bool | Sequence[Sequence[Hashable]] = True,
         positive: Any = None,
         local: str = "tracking",

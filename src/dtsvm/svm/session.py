@@ -72,7 +72,7 @@ class Session(Presence):
         specific_reg: float = 1.0,
         task_penalty: float | str = "auto",
         node_penalty: float | str = "auto",
-        relaxation: float = 0.9,
+        relaxation: float = 0.8,
         local: str = "tracking",
         tol: float = 1e-4,
         personal: bool = False,

@@ -156,13 +156,13 @@ def test_a_ledger_is_the_same_in_whatever_order_it_hears():
 
 
 def test_all_who_have_every_tally_decide_alike():
-    residual = {node: tuple(np.random.default_rng(i).random(4)) for i, node in enumerate("abc")}
+    residual = {node: tuple(np.random.default_rng(i).random(6)) for i, node in enumerate("abc")}
     tallies = [Tally("one", node, 1, 10, 0, 10, r) for node, r in residual.items()]
     one, other = Ledger(), Ledger()
     one.merge({}, tallies)
     other.merge({}, tallies[::-1][:2])
-    assert not other.decide("one", "abc", 10)
-    assert one.decide("one", "abc", 10)
+    assert not other.decide("one", "abc", 10, 1.0)
+    assert one.decide("one", "abc", 10, 1.0)
     other.merge({}, tallies)
-    assert other.decide("one", "cba", 10)
+    assert other.decide("one", "cba", 10, 1.0)
     assert one.digest == other.digest

@@ -286,12 +286,15 @@ class Node:
         self._told = self._packer.pack(
             self.balancer.coming(age), lambda name: self.balancer.wants(name, age)
         )
-        return self._messages()
+        return self._messages(self._told)
 
     def hello(self, now: float) -> dict[str, bytes]:
         """Return a sign of life for every neighbour, with the last values."""
         self._announce(now)
-        return self._messages()
+        if not self.balancer.check:
+            return self._messages(self._told)
+        wants, age = self.balancer.wants, self._age  # x and z are long: only to who lacks them
+        return self._messages({n: data for n, data in self._told.items() if wants(n, age)})
 
     def has_news_for_somebody(self, since: float) -> bool:
         """Whether a neighbour heard since then has another roster or ledger."""
@@ -303,7 +306,7 @@ class Node:
     def _is_told(self, mail: Mail) -> bool:
         return (mail.roster_digest, mail.ledger_digest) == (self.roster.digest, self.ledger.digest)
 
-    def _messages(self) -> dict[str, bytes]:
+    def _messages(self, told: dict[str, bytes]) -> dict[str, bytes]:
         head = wire.Message(
             protocol=PROTOCOL,
             network=self.network,
@@ -318,7 +321,7 @@ class Node:
         ).SerializeToString()
         out = {}
         for name, mail in self.mail.items():
-            out[name] = head + self._told.get(name, b"")
+            out[name] = head + told.get(name, b"")
             if mail.roster_digest != self.roster.digest:
                 out[name] += wire.Message(roster=self.roster.to_wire()).SerializeToString()
             if mail.ledger_digest != self.ledger.digest:

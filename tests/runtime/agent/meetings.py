@@ -27,10 +27,12 @@ def make_session(network, blocks, settings, couple=True, **more):
     return live
 
 
-def make_node(name, neighbours, blocks, settings=FIXED, *, couple=True, incarnation=1, **more):
+def make_node(
+    name, neighbours, blocks, settings=FIXED, *, couple=True, incarnation=1, network=7, **more
+):
     mine = {task: block for (node, task), block in blocks.items() if node == name}
     p = next(iter(blocks.values()))[0].shape[1]
-    node = Node(name, list(neighbours), p, Settings(**settings), 7, incarnation, **more)
+    node = Node(name, list(neighbours), p, Settings(**settings), network, incarnation, **more)
     for task, (X, y) in mine.items():
         node.enter(task, X, y)
     if couple and len(mine) > 1:

@@ -44,9 +44,7 @@ def messages(blocks):
     """What node a could say wrongly to node b."""
 
     def make(name, neighbours):
-        node = make_node(name, neighbours, blocks, ENDLESS)
-        node.network = SITE
-        return node
+        return make_node(name, neighbours, blocks, ENDLESS, network=SITE)
 
     twins = [make("b", ["a", "c"])]
 

@@ -64,11 +64,15 @@ def solve(problem: Problem) -> Reference:
     )
 
 
-def prove(problem: Problem, tol: float, seconds: float = 1800.0) -> Reference:
-    """Train on pooled rows until the gap between value and proven bound is below `tol`."""
-    pooled = problem.replace(node=np.zeros_like(problem.node), network=Network([0], [])).session(
-        tol=tol
-    )
+def prove(problem: Problem, tol: float, seconds: float = 1800.0, *, pool: bool = True) -> Reference:
+    """Train until the gap between value and proven bound is below `tol`, on pooled rows or not.
+
+    The bound is proven by λ alone, wherever it comes from.
+    """
+    world = problem
+    if pool:
+        world = problem.replace(node=np.zeros_like(problem.node), network=Network([0], []))
+    pooled = world.session(tol=tol)
     pooled.run(tol=tol, seconds=seconds)
     decision = np.stack(
         [
@@ -89,7 +93,8 @@ def _bound(problem: Problem, pooled) -> float:
     state = pooled._members.state
     total, curved, linear = 0.0, 0.0, 0.0
     for t in range(problem.n_tasks):
-        slots = state.row_slots[pooled._members.agent(0, t)]
+        agents = pooled._members.agents_of(t).values()
+        slots = np.concatenate([state.row_slots[agent] for agent in agents])
         X, y = state.rows["X"][slots], state.rows["y"][slots]
         dual = np.clip(state.rows["dual"][slots], 0.0, problem.C)
         plus, minus = dual[y > 0].sum(), dual[y < 0].sum()

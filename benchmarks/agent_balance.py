@@ -16,7 +16,7 @@ import numpy as np
 
 from dtsvm import Network, Session
 from dtsvm.problem import Settings
-from dtsvm.runtime.agent.node import CALM_SHARE, Node
+from dtsvm.runtime.agent.node import Node
 
 Blocks = dict[str, tuple[np.ndarray, np.ndarray]]
 SETTINGS = {"C": 1.0, "tol": 1e-4}
@@ -90,7 +90,7 @@ def rounds_of_session(network: Network, blocks: Blocks, settings: dict[str, floa
         live.enter(name, "flu", X, y, labels=(-1.0, 1.0))
     live.run(tol=settings["tol"])
     certified = live.info.n_rounds
-    small = CALM_SHARE * settings["tol"]
+    small = settings["tol"]
     while live.info.n_rounds < MOST:
         if max(live.info.primal_residual, live.info.dual_residual) <= small:
             break

@@ -38,7 +38,7 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
-FIRST_CHECK, MAX_CHECKS = 10, 16
+CHECKS = tuple(10 << k for k in range(16))  # ages at which penalties are balanced
 SCALE = 2.5  # ρ ‖x‖ / ‖λ‖ to aim at
 TAIL, BAND = 60, 4.0  # from which age on disagreement and movement count, and how far they may lead
 MOST, LEAST = 5.0, 1.2  # how far a check believes them, and the least change that is made
@@ -87,19 +87,17 @@ def _estimated_trace(n: int, links: NDArray[np.int64]) -> float:
 
 def is_check(age: int) -> bool:
     """Whether penalties are balanced after this many rounds since something changed."""
-    return age > 0 and next_check(age - 1) == age
+    return age in CHECKS
 
 
 def next_check(age: int) -> int | None:
     """Return the next age at which penalties are balanced, or None when no more checks follow."""
-    ages = (FIRST_CHECK << k for k in range(MAX_CHECKS))
-    return next((check for check in ages if check > age), None)
+    return next((check for check in CHECKS if check > age), None)
 
 
 def last_check(age: int) -> int:
     """Return the age of the last check up to this age, or 0 if there was none."""
-    ages = (FIRST_CHECK << k for k in range(MAX_CHECKS))
-    return max((check for check in ages if check <= age), default=0)
+    return max((check for check in CHECKS if check <= age), default=0)
 
 
 def balanced(level: Floats, found: Floats, start: float, age: int) -> Floats:

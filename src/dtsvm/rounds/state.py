@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import DTypeLike, NDArray
 
 from dtsvm.problem.settings import Settings
 from dtsvm.qp import pull, squared_norms
 from dtsvm.rounds.handover import zero_sum
+from dtsvm.rounds.parts import connected
 from dtsvm.rounds.penalty import (
     balanced,
     is_check,
@@ -259,8 +259,8 @@ class State:
         owner = self.halves["owner"][here]
         other = self.halves["owner"][self.halves["twin"][here]]
         wide = self.halves["is_wide"][here]
-        self.common_part = _connected(n, owner, other)
-        self.specific_part = _connected(n, owner[wide], other[wide])
+        self.common_part = connected(n, owner, other)
+        self.specific_part = connected(n, owner[wide], other[wide])
         is_counted = np.zeros(n, bool)
         is_counted[self._used] = ~self.agents["is_relay"][self._used]
         sizes = np.bincount(self.common_part, weights=is_counted)
@@ -488,27 +488,3 @@ class State:
             self._half_ids, h["owner"], h["twin"], h["is_wide"], h["penalty"], h["state"],
             h["residual"],
         )  # fmt: skip
-
-
-@njit(cache=True)
-def _connected(n: int, a: Slots, b: Slots) -> Slots:
-    """Number the connected sets of 0 … n − 1 under the links (a[k], b[k]), as they appear."""
-    root = np.arange(n)
-    for k in range(len(a)):
-        i, j = a[k], b[k]
-        while root[i] != i:
-            root[i] = root[root[i]]
-            i = root[i]
-        while root[j] != j:
-            root[j] = root[root[j]]
-            j = root[j]
-        root[max(i, j)] = min(i, j)
-    number = np.zeros(n, np.int64)
-    found = 0
-    for i in range(n):  # a root is never larger than its members, so it has its number already
-        if root[i] == i:
-            number[i] = found
-            found += 1
-        else:
-            number[i] = number[root[i]]
-    return number

@@ -44,8 +44,7 @@ __all__ = ["Node", "Timing"]
 
 log = logging.getLogger(__name__)
 Floats = NDArray[np.float64]
-CALM_SHARE = 1.0  # a node is calm when its residuals are below this share of tol
-CALM_MARGIN = 5  # and settles when all have been calm this much longer than the network is wide
+CALM_MARGIN = 5  # turns all must be calm beyond twice the width of the network, to settle
 
 
 @dataclass
@@ -400,7 +399,7 @@ class Node:
         it down and do not break it. A settled neighbour has counted far enough and counts no
         further, so it is left out.
         """
-        if self.residual > CALM_SHARE * self.settings.tol:
+        if self.residual > self.settings.tol:
             self.calm = 0
             return
         waited = [name for name in self.present if not self.mail[name].is_settled]

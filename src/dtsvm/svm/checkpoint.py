@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import os
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dtsvm.data.files import write_atomically
+from dtsvm.data.files import digest_of, write_atomically
 from dtsvm.errors import DataError, ModelFileError
 from dtsvm.problem import Settings
 from dtsvm.rounds import Membership
@@ -45,7 +44,7 @@ def save(live: Session, path: str | PathLike[str]) -> None:
     head = {"format": FORMAT, "version": VERSION, "owners": owners, **_describe(live)}
     text = json.dumps(head, default=_refuse_label).encode()
     arrays["head"] = np.frombuffer(text, np.uint8)
-    arrays["digest"] = np.frombuffer(_digest(arrays), np.uint8)
+    arrays["digest"] = np.frombuffer(digest_of(arrays), np.uint8)
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **arrays)
     write_atomically(path, buffer.getvalue())
@@ -119,7 +118,7 @@ def _read(path: str | PathLike[str]) -> Arrays:
         raise _damaged(path) from error
     if "head" not in arrays or "digest" not in arrays:
         raise ModelFileError(f"{os.fspath(path)!r} is not a saved session.")
-    if arrays.pop("digest").tobytes() != _digest(arrays):
+    if arrays.pop("digest").tobytes() != digest_of(arrays):
         raise _damaged(path)
     head = json.loads(arrays["head"].tobytes())
     if head.get("format") != FORMAT or head.get("version") != VERSION:
@@ -134,15 +133,6 @@ def _damaged(path: str | PathLike[str]) -> ModelFileError:
     return ModelFileError(
         f"{os.fspath(path)!r} is damaged or is not a saved session; take an older copy."
     )
-
-
-def _digest(arrays: Arrays) -> bytes:
-    total = hashlib.sha256()
-    for name in sorted(arrays):
-        values = arrays[name]
-        total.update(f"{name} {values.dtype} {values.shape}".encode())
-        total.update(np.ascontiguousarray(values).tobytes())
-    return total.digest()
 
 
 def _flat(classifier: LinearClassifier) -> dict[str, Any]:

@@ -5,7 +5,6 @@ Rows that the configuration names are not repeated: their digest tells whether t
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import zipfile
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dtsvm.data.files import digest_of
 from dtsvm.errors import ModelFileError
 from dtsvm.qp import pull
 from dtsvm.runtime.agent.ledger import Level
@@ -21,7 +21,7 @@ from dtsvm.runtime.agent.node import Node
 
 __all__ = ["dump", "kept_round", "restore"]
 
-FORMAT, VERSION = "dtsvm agent", 1
+FORMAT, VERSION = "dtsvm agent", 2
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -33,7 +33,9 @@ def dump(node: Node, n_first: dict[str, int]) -> bytes:
         slots = node.state.row_slots[holding.slot]
         X, y = node.state.rows["X"][slots], node.state.rows["y"][slots]
         n = n_first.get(task, 0)
-        tasks.append({"task": task, "n_first": n, "first": _rows_digest(X[:n], y[:n])})
+        tasks.append(
+            {"task": task, "n_first": n, "first": digest_of({"X": X[:n], "y": y[:n]}).hex()}
+        )
         arrays[f"X{i}"], arrays[f"y{i}"] = X[n:], y[n:]
         arrays[f"dual{i}"] = node.state.rows["dual"][slots]
         arrays[f"estimate{i}"] = node.state.agents["estimate"][holding.slot]
@@ -54,7 +56,7 @@ def dump(node: Node, n_first: dict[str, int]) -> bytes:
         "levels": node.ledger.levels,
     }
     arrays["head"] = np.frombuffer(json.dumps(head).encode(), np.uint8)
-    arrays["digest"] = np.frombuffer(_digest(arrays), np.uint8)
+    arrays["digest"] = np.frombuffer(digest_of(arrays), np.uint8)
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **arrays)
     return buffer.getvalue()
@@ -96,7 +98,7 @@ def kept_round(content: bytes, where: str = "The checkpoint") -> int:
 def _restore_task(node: Node, kept: dict[str, Any], arrays: Arrays, i: int) -> None:
     state, slot = node.state, node.holdings[kept["task"]].slot
     first = state.row_slots[slot]
-    digest = _rows_digest(state.rows["X"][first], state.rows["y"][first])
+    digest = digest_of({"X": state.rows["X"][first], "y": state.rows["y"][first]}).hex()
     is_same = len(first) == kept["n_first"] and digest == kept["first"]
     if len(arrays[f"y{i}"]):
         node.add_rows(kept["task"], arrays[f"X{i}"], arrays[f"y{i}"])
@@ -115,7 +117,7 @@ def _read(content: bytes, where: str) -> Arrays:
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-        if arrays.pop("digest").tobytes() != _digest(arrays):
+        if arrays.pop("digest").tobytes() != digest_of(arrays):
             raise ValueError("digest")
         head = json.loads(arrays["head"].tobytes())
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, KeyError) as error:
@@ -128,18 +130,3 @@ def _read(content: bytes, where: str) -> Arrays:
             f"this program reads {FORMAT!r} version {VERSION}."
         )
     return arrays
-
-
-def _rows_digest(X: NDArray[Any], y: NDArray[Any]) -> str:
-    total = hashlib.sha256(str(X.shape).encode())
-    total.update(np.ascontiguousarray(X).tobytes())
-    total.update(np.ascontiguousarray(y).tobytes())
-    return total.hexdigest()
-
-
-def _digest(arrays: Arrays) -> bytes:
-    total = hashlib.sha256()
-    for name in sorted(arrays):
-        total.update(f"{name} {arrays[name].dtype} {arrays[name].shape}".encode())
-        total.update(np.ascontiguousarray(arrays[name]).tobytes())
-    return total.digest()

@@ -34,7 +34,7 @@ def _shape(X: np.ndarray, y: np.ndarray, settings: Settings) -> list[dict]:
     n, p = X.shape
     ids = np.arange(n)
     norms = np.empty(n)
-    squared_norms(X, ids, norms)
+    squared_norms(X, ids, ids, norms)
     cold = _State(np.full(n, 5e8), np.zeros(n), np.zeros(p + 1), 1e9)
     warm = _State(np.zeros(n), np.zeros(n), np.zeros(p + 1), 3.0 / n)
     for _ in range(settings.pick(60, 5)):
@@ -86,18 +86,25 @@ class _State:
 
     def __init__(self, dual, until, u, box: float, travel: float = 0.0) -> None:
         self.dual, self.until, self.u, self.box, self.travel = dual, until, u, box, travel
+        self.listed, self.n_listed, self.wake = np.zeros(len(dual), np.int32), 0, -1.0
 
     def copy(self) -> _State:
         return _State(self.dual.copy(), self.until.copy(), self.u.copy(), self.box, self.travel)
 
     def sweep(self, X, y, norms, ids) -> None:
-        _, _, self.travel = solve(
+        _, _, self.travel, _, self.n_listed, self.wake = solve(
             X,
+            ids,
             y,
             self.dual,
             norms,
             self.until,
             ids,
+            self.listed,
+            0,
+            len(ids),
+            self.n_listed,
+            self.wake,
             self.u,
             1.0,
             1.0,
@@ -106,6 +113,5 @@ class _State:
             0.0,
             0.0,
             0.0,
-            1,
             1,
         )

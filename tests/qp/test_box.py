@@ -16,13 +16,19 @@ def run(X, y, norms, u, d_weights, d_bias, box, dual=None, until=None):
     n = len(y)
     dual = np.zeros(n) if dual is None else dual
     until = np.zeros(n) if until is None else until
-    sweeps, violation, _ = solve(
+    sweeps, violation, *_ = solve(
         X,
+        np.arange(n),
         y,
         dual,
         norms,
         until,
         np.arange(n),
+        np.zeros(n, np.int32),
+        0,
+        n,
+        0,
+        -1.0,
         u,
         d_weights,
         d_bias,
@@ -31,7 +37,6 @@ def run(X, y, norms, u, d_weights, d_bias, box, dual=None, until=None):
         0.0,
         0.0,
         1e-14,
-        100_000,
         100_000,
     )
     return dual, sweeps, violation
@@ -59,17 +64,23 @@ def test_skipping_bound_rows_changes_no_bit():
     m = np.array([0.3, -0.2, 0.1, 0.0, 0.05])
     dual, until = np.zeros(200), np.zeros(200)
     u = m.copy()
-    travel = 0.0
+    ids, travel = np.arange(200), 0.0
+    listed, n_listed, wake = np.zeros(200, np.int32), 0, -1.0
     plain, v = np.zeros(200), m.copy()
     for _ in range(40):
         once = (0.5, 0.5, 0.1)
-        _, _, travel = solve(
-            X, y, dual, norms, until, np.arange(200), u, *once, travel, 0.0, 0.0, 0.0, 1, 1
-        )
-        solve(X, y, plain, norms, np.zeros(200), np.arange(200), v, *once, 0.0, 0.0, 0.0, 0.0, 1, 1)
+        _, _, travel, looks, n_listed, wake = solve(
+            X, ids, y, dual, norms, until, ids, listed, 0, 200, n_listed, wake,
+            u, *once, travel, 0.0, 0.0, 0.0, 1,
+        )  # fmt: skip
+        solve(
+            X, ids, y, plain, norms, np.zeros(200), ids, np.zeros(200, np.int32), 0, 200, 0, -1.0,
+            v, *once, 0.0, 0.0, 0.0, 0.0, 1,
+        )  # fmt: skip
     assert np.array_equal(dual, plain)
     assert np.array_equal(u, v)
     assert (until > travel).sum() > 20
+    assert looks <= n_listed < 200
 
 
 def test_float32_rows_give_the_same_answer_to_their_precision():
@@ -82,16 +93,16 @@ def test_float32_rows_give_the_same_answer_to_their_precision():
 
 def test_dot_is_the_dot_product_for_every_length(rng):
     for p in range(40):
-        x, u = rng.normal(size=p), rng.normal(size=p + 1)
-        np.testing.assert_allclose(dot(x, u), x @ u[:p], atol=1e-12)
+        X, u = rng.normal(size=(3, p)), rng.normal(size=p + 1)
+        np.testing.assert_allclose(dot(X, 1, u), X[1] @ u[:p], atol=1e-12)
 
 
 def test_tally_and_pull_sum_what_they_say(rng):
     X, y, _ = setup(9)
-    dual, w = rng.random(30), rng.normal(size=5)
+    ids, dual, w = np.arange(30), rng.random(30), rng.normal(size=5)
     positive, negative, total = np.zeros(5), np.zeros(5), np.zeros(5)
-    loss = tally(X, y, dual, np.arange(30), w, positive, negative)
-    pull(X, y, dual, np.arange(30), total)
+    loss = tally(X, ids, y, dual, ids, w, positive, negative)
+    pull(X, ids, y, dual, ids, total)
     Xt = np.column_stack([X, np.ones(30)])
     np.testing.assert_allclose(loss, np.maximum(0, 1 - y * (Xt @ w)).sum())
     np.testing.assert_allclose(positive - negative, total)

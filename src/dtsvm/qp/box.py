@@ -7,7 +7,8 @@ an agent's round is
 
 whose gradient y xᵀu − 1 needs only the decision vector u = D X̃ᵀYλ + m (Hsieh et al., 2008). A row
 that sits at a bound with some slack is not looked at again until u has travelled far enough to use
-the slack up: |xᵀΔu| ≤ ‖x‖_D ‖Δu‖_{1/D}, so this skips work, never accuracy.
+the slack up: |xᵀΔu| ≤ ‖x‖_D ‖Δu‖_{1/D}, so this skips work, never accuracy. A list names the rows
+that are awake or soon will be; the others are not even asked until the first of them may matter.
 """
 
 from __future__ import annotations
@@ -23,59 +24,79 @@ __all__ = ["dot", "pull", "solve", "squared_norms", "tally"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Rows = NDArray[Any]
+Listed = NDArray[np.int32]
+
+AHEAD = 3.0  # a list is made for so many times the way of the last sweep
 
 
-@njit(cache=True, nogil=True)
-def dot(x: Rows, u: Floats) -> float:
-    """xᵀu over the features, in eight lanes: the order of additions, and so every bit, is fixed."""
-    p = x.shape[0]
+@njit(cache=True, nogil=True, forceinline=True)
+def dot(X: Rows, i: int, u: Floats) -> float:
+    """Row i times u, in eight lanes: the order of additions, and so every bit, is fixed."""
+    p = X.shape[1]
     whole = p - p % 8
     s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
     for j in range(0, whole, 8):
-        s0 += x[j] * u[j]
-        s1 += x[j + 1] * u[j + 1]
-        s2 += x[j + 2] * u[j + 2]
-        s3 += x[j + 3] * u[j + 3]
-        s4 += x[j + 4] * u[j + 4]
-        s5 += x[j + 5] * u[j + 5]
-        s6 += x[j + 6] * u[j + 6]
-        s7 += x[j + 7] * u[j + 7]
+        s0 += X[i, j] * u[j]
+        s1 += X[i, j + 1] * u[j + 1]
+        s2 += X[i, j + 2] * u[j + 2]
+        s3 += X[i, j + 3] * u[j + 3]
+        s4 += X[i, j + 4] * u[j + 4]
+        s5 += X[i, j + 5] * u[j + 5]
+        s6 += X[i, j + 6] * u[j + 6]
+        s7 += X[i, j + 7] * u[j + 7]
     for j in range(whole, p):
-        s0 += x[j] * u[j]
+        s0 += X[i, j] * u[j]
     return ((s0 + s4) + (s1 + s5)) + ((s2 + s6) + (s3 + s7))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _sweep(
     X: Rows,
+    at: Ints,
     y: Floats,
     dual: Floats,
     norms: Floats,
     until: Floats,
     ids: Ints,
+    listed: Listed,
+    begin: int,
+    end: int,
+    n_listed: int,
+    wake: float,
     u: Floats,
     d_weights: float,
     d_bias: float,
     box: float,
     travel: float,
-) -> tuple[float, float]:
-    """Minimise over each λᵢ in turn; return the largest violation met and how far u has travelled.
+) -> tuple[float, float, int, int, float]:
+    """Minimise over each λᵢ that is awake; return the worst violation, and u's travel since.
 
     λᵢ ← clip(λᵢ − (yᵢ xᵢᵀu − 1) / Qᵢᵢ, 0, C),   u ← u + D xᵢ yᵢ Δλᵢ,   Qᵢᵢ = D_w ‖xᵢ‖² + D_b
 
-    A violation is measured as the way u would go to mend it, |yᵢ xᵢᵀu − 1| / √Qᵢᵢ.
+    A violation is measured as the way u would go to mend it, |yᵢ xᵢᵀu − 1| / √Qᵢᵢ. Then follow how
+    many rows were looked at, how many are listed, and when the first of the others wakes. Every
+    row is asked in its turn, listed or not, as soon as u has travelled far enough: the list changes
+    no bit.
     """
     p = X.shape[1]
     violation = 0.0
-    for k in range(ids.shape[0]):
+    looks = q = 0
+    is_whole = True
+    if travel >= wake:
+        n_listed, wake = _list_all(listed, begin, begin, end)
+    while q < n_listed:
+        k = listed[begin + q]
+        q += 1
         i = ids[k]
         if travel < until[i]:
             continue
-        x = X[i]
-        slope = y[i] * (dot(x, u) + u[p]) - 1.0
+        looks += 1
+        r = at[k]  # not X[r]: a view of a row costs as much as a short row
+        slope = y[i] * (dot(X, r, u) + u[p]) - 1.0
         old = dual[i]
         curvature = d_weights * norms[i] + d_bias
-        way = abs(slope) / np.sqrt(curvature)
+        root = np.sqrt(curvature)
+        way = abs(slope) / root
         if (old == 0.0 and slope >= 0.0) or (old == box and slope <= 0.0):
             until[i] = travel + way
             continue
@@ -87,23 +108,55 @@ def _sweep(
             step = change * y[i]
             scaled = step * d_weights
             for j in range(p):
-                u[j] += scaled * x[j]
+                u[j] += scaled * X[r, j]
             u[p] += step * d_bias
-            travel += abs(change) * np.sqrt(curvature)
+            travel += abs(change) * root
         slack = abs(slope + change * curvature)
         at_bound = new == 0.0 or new == box
-        until[i] = travel + slack / np.sqrt(curvature) if at_bound else 0.0
-    return violation, travel
+        until[i] = travel + slack / root if at_bound else 0.0
+        if travel >= wake:
+            n_listed, wake = _list_all(listed, begin, k + 1, end)
+            q, is_whole = 0, False
+    return violation, travel, looks, n_listed, wake if is_whole else -1.0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
+def _list_all(listed: Listed, begin: int, first: int, end: int) -> tuple[int, float]:
+    """List every row from `first` on: nobody is left to wake."""
+    for k in range(first, end):
+        listed[begin + k - first] = k
+    return end - first, np.inf
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _list_awake(
+    until: Floats, ids: Ints, listed: Listed, begin: int, end: int, horizon: float
+) -> tuple[int, float]:
+    """List the rows that wake up to `horizon`; return how many, and when the next one wakes."""
+    n, wake = 0, np.inf
+    for k in range(begin, end):
+        if until[ids[k]] <= horizon:
+            listed[begin + n] = k
+            n += 1
+        else:
+            wake = min(wake, until[ids[k]])
+    return n, wake
+
+
+@njit(cache=True, nogil=True, forceinline=True)
 def solve(
     X: Rows,
+    at: Ints,
     y: Floats,
     dual: Floats,
     norms: Floats,
     until: Floats,
     ids: Ints,
+    listed: Listed,
+    begin: int,
+    end: int,
+    n_listed: int,
+    wake: float,
     u: Floats,
     d_weights: float,
     d_bias: float,
@@ -113,52 +166,67 @@ def solve(
     shrink: float,
     floor: float,
     max_sweeps: int,
-    max_lagging: int,
-) -> tuple[int, float, float]:
-    """Sweep until the violation met first has fallen by `shrink`, or to `floor`.
+) -> tuple[int, float, float, int, int, float]:
+    """Sweep until the violation met first has fallen by `shrink`, or to `floor`, or `max_sweeps`.
 
-    Because the first violation of a round is as large as what the neighbours changed, the accuracy
-    tightens with the residuals by itself. `max_sweeps` are enough to keep up with them; while the
-    violation is more than ten times the way m has `moved`, the agent itself lags behind and may do
-    up to `max_lagging`. Returns sweeps done, last violation, and travel.
+    The agent's rows are begin ≤ k < end: their numbers are in slot `ids[k]`, their features in X at
+    `at[k]`. `listed` from `begin` on names `n_listed` of them; the others sleep until u's travel
+    comes to `wake`, which is −1 if there is no list yet.
+
+    Because the first violation of a round is as large as what the neighbours changed, by which m
+    has `moved`, the accuracy tightens with the residuals by itself. Returns sweeps done, last
+    violation, travel, rows looked at, `n_listed` and `wake`.
     """
-    violation, travel = _sweep(X, y, dual, norms, until, ids, u, d_weights, d_bias, box, travel)
-    target = max(shrink * violation, floor)
-    sweeps = 1
-    while violation > target and (
-        sweeps < max_sweeps or (violation > 10.0 * moved and sweeps < max_lagging)
-    ):
-        violation, travel = _sweep(X, y, dual, norms, until, ids, u, d_weights, d_bias, box, travel)
+    target = violation = np.inf
+    sweeps = looks = 0
+    while sweeps == 0 or (violation > target and sweeps < max_sweeps):
+        before = travel
+        violation, travel, met, n_listed, wake = _sweep(
+            X, at, y, dual, norms, until, ids, listed, begin, end, n_listed, wake,
+            u, d_weights, d_bias, box, travel,
+        )  # fmt: skip
+        if (wake < 0.0 or wake == np.inf) and 2 * met < end - begin:
+            horizon = travel + AHEAD * (travel - before + moved)
+            n_listed, wake = _list_awake(until, ids, listed, begin, end, horizon)
+        if sweeps == 0:
+            target = max(shrink * violation, floor)
+        looks += met
         sweeps += 1
-    return sweeps, violation, travel
+    return sweeps, violation, travel, looks, n_listed, wake
 
 
 @njit(cache=True, nogil=True)
-def pull(X: Rows, y: Floats, dual: Floats, ids: Ints, out: Floats) -> None:
+def pull(X: Rows, at: Ints, y: Floats, dual: Floats, ids: Ints, out: Floats) -> None:
     """Add X̃ᵀYλ over the rows `ids` to `out`."""
     p = X.shape[1]
     for k in range(ids.shape[0]):
-        i = ids[k]
-        weight = y[i] * dual[i]
+        weight = y[ids[k]] * dual[ids[k]]
         if weight != 0.0:
             for j in range(p):
-                out[j] += weight * X[i, j]
+                out[j] += weight * X[at[k], j]
             out[p] += weight
 
 
 @njit(cache=True, nogil=True)
-def squared_norms(X: Rows, ids: Ints, out: Floats) -> None:
-    """out[i] = ‖xᵢ‖² for the rows `ids`."""
+def squared_norms(X: Rows, at: Ints, ids: Ints, out: Floats) -> None:
+    """out[ids[k]] = ‖x‖² of the row at `at[k]`."""
     for k in range(ids.shape[0]):
         total = 0.0
         for j in range(X.shape[1]):
-            total += X[ids[k], j] * X[ids[k], j]
+            total += X[at[k], j] * X[at[k], j]
         out[ids[k]] = total
 
 
 @njit(cache=True, nogil=True)
 def tally(
-    X: Rows, y: Floats, dual: Floats, ids: Ints, w: Floats, positive: Floats, negative: Floats
+    X: Rows,
+    at: Ints,
+    y: Floats,
+    dual: Floats,
+    ids: Ints,
+    w: Floats,
+    positive: Floats,
+    negative: Floats,
 ) -> float:
     """Return the hinge loss of classifier `w` over the rows `ids`, and sum λ x̃ class by class.
 
@@ -167,12 +235,12 @@ def tally(
     p = X.shape[1]
     loss = 0.0
     for k in range(ids.shape[0]):
-        i = ids[k]
-        loss += max(0.0, 1.0 - y[i] * (dot(X[i], w) + w[p]))
+        i, r = ids[k], at[k]
+        loss += max(0.0, 1.0 - y[i] * (dot(X, r, w) + w[p]))
         weight = dual[i]
         if weight != 0.0:
             out = positive if y[i] > 0.0 else negative
             for j in range(p):
-                out[j] += weight * X[i, j]
+                out[j] += weight * X[r, j]
             out[p] += weight
     return loss

@@ -73,9 +73,9 @@ def _tally_all(
     negative: Floats,
 ) -> None:
     for a in used:
-        start = agents.row_start[a]
-        ids = rows.ids[start : start + agents.row_count[a]]
-        loss[a] = tally(rows.X, rows.y, rows.dual, ids, w[a], positive[a], negative[a])
+        begin, end = agents.row_start[a], agents.row_start[a] + agents.row_count[a]
+        ids, at = rows.ids[begin:end], rows.at[begin:end]
+        loss[a] = tally(rows.X, at, rows.y, rows.dual, ids, w[a], positive[a], negative[a])
 
 
 def _sum_by(index: NDArray[np.integer[Any]], values: Floats, n: int) -> Floats:

@@ -13,6 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from dtsvm.problem.settings import Settings
 from dtsvm.qp import pull, squared_norms
+from dtsvm.rounds.gains import set_gains, set_penalties
 from dtsvm.rounds.handover import zero_sum
 from dtsvm.rounds.parts import connected
 from dtsvm.rounds.penalty import (
@@ -32,7 +33,7 @@ __all__ = ["State"]
 Slots = NDArray[np.int64]
 
 ACCURACY = {
-    "tracking": Accuracy(0.1, 1e-12, 3, 300),
+    "tracking": Accuracy(0.1, 1e-12, 1, 300),
     "exact": Accuracy(0.0, 1e-13, 100_000, 100_000),
 }
 
@@ -61,8 +62,7 @@ class State:
         self.agents = Table(
             node=((), np.int64), task=((), np.int64), is_relay=((), bool),
             gain=((2, 2), float), prox=((2,), float), estimate=((2, p1), float),
-            inflow=((2, p1), float), offset=((2, p1), float), pull=((p1,), float),
-            shift=((p1,), float),
+            offset=((2, p1), float), pull=((p1,), float), shift=((p1,), float),
             decision=((p1,), float), travel=((), float), norm=((), float), drift=((), float),
             sweeps=((), np.int64), level=((3,), float), hold=((), float), drift_before=((), float),
         )  # fmt: skip
@@ -72,7 +72,10 @@ class State:
             penalty=((2,), float), state=((2, p1), float), residual=((3, 2), float),
         )  # fmt: skip
         self.row_slots: dict[int, Slots] = {}
+        self._lies: Slots | None = None  # where in X an adopted row lies, by slot
         self.age = 0  # rounds since who is here last changed
+        self.traffic = 0, 0  # messages and bytes over network links in a round
+        self._ends: dict[int, tuple[Slots, list[int]]] = {}
         self._elsewhere: tuple[dict[int, float], dict[int, tuple[float, float]]] = ({}, {})
         self._is_stale = True
 
@@ -172,22 +175,36 @@ class State:
         self._touch()
 
     def adopt_rows(self, X: NDArray[Any], y: NDArray[np.float64], agent: Slots) -> None:
-        """Take over all rows at once, where they lie; `agent[i]` is the agent of row i."""
+        """Take over all rows at once, where they lie; `agent[i]` is the agent of row i.
+
+        The rows of one agent may lie anywhere; their other numbers are put side by side.
+        """
         slots = self.rows.adopt("X", X)
-        self.rows["y"][:] = y
-        squared_norms(X, slots, self.rows["norms"])
-        order = np.argsort(agent, kind="stable")
-        owners, starts = np.unique(agent[order], return_index=True)
-        for owner, mine in zip(owners.tolist(), np.split(order, starts[1:]), strict=True):
-            self.row_slots[owner] = mine.astype(np.int64, copy=False)
+        self._lies = np.argsort(agent, kind="stable").astype(np.int64, copy=False)
+        self.rows["y"][:] = y[self._lies]
+        squared_norms(X, self._lies, slots, self.rows["norms"])
+        owners, starts = np.unique(agent[self._lies], return_index=True)
+        for owner, mine in zip(owners.tolist(), np.split(slots, starts[1:]), strict=True):
+            self.row_slots[owner] = mine
         self._touch()
+
+    def own_rows(self) -> None:
+        """Copy adopted rows into the order of their slots, so that others can take their place."""
+        if self._lies is not None:
+            self.rows["X"] = self.rows["X"][self._lies]
+            self._lies = None
+
+    def lies(self, slots: Slots) -> Slots:
+        """Where in X the rows in these slots lie."""
+        return slots if self._lies is None else self._lies[slots]
 
     def add_rows(self, agent: int, X: NDArray[Any], y: NDArray[np.float64]) -> None:
         """Give an agent more rows."""
+        self.own_rows()
         slots = self.rows.take(len(y))
         self.rows["X"][slots] = X
         self.rows["y"][slots] = y
-        squared_norms(self.rows["X"], slots, self.rows["norms"])
+        squared_norms(self.rows["X"], slots, slots, self.rows["norms"])
         self.row_slots[agent] = np.concatenate([self.row_slots[agent], slots])
         self._touch()
 
@@ -196,9 +213,10 @@ class State:
         slots = self.row_slots[agent]
         rows = self.rows
         gone = np.zeros(self.n_features + 1)
-        pull(rows["X"], rows["y"], rows["dual"], slots[is_dropped], gone)
+        dropped = slots[is_dropped]
+        pull(rows["X"], self.lies(dropped), rows["y"], rows["dual"], dropped, gone)
         self.agents["pull"][agent] -= gone
-        rows.release(slots[is_dropped])
+        rows.release(dropped)
         self.row_slots[agent] = slots[~is_dropped]
         self._touch()
 
@@ -220,13 +238,16 @@ class State:
         self._index_halves()
         self._find_parts()
         self._start = self._start_penalties()
-        self._set_penalties()
-        self._set_gains()
+        self.pull_anew()
         self._is_stale = False
 
     def _index_rows(self) -> None:
         parts = [self.row_slots[a] for a in self._used.tolist()]
         self._row_ids = np.concatenate(parts) if parts else np.zeros(0, np.int64)
+        self._row_at = self.lies(self._row_ids)
+        self._listed = np.zeros(len(self._row_ids), np.int32)
+        self._n_listed = np.zeros(self.agents.capacity, np.int64)
+        self._wake = np.full(self.agents.capacity, -1.0)
         self._row_start, self._row_count = self._segments(
             self._used, np.array([len(part) for part in parts], np.int64)
         )
@@ -240,6 +261,10 @@ class State:
         counts = np.bincount(owner, minlength=self.agents.capacity)[self._used]
         self._half_start, self._half_count = self._segments(self._used, counts)
         self._firsts = ids[ids < self.halves["twin"][ids]]
+        across = self._firsts[self.halves["is_across"][self._firsts]]
+        parts = len(across) + int(self.halves["is_wide"][across].sum())
+        self.traffic = 2 * len(across), 2 * 8 * (self.n_features + 1) * parts
+        self._ends.clear()
 
     def _segments(self, slots: Slots, counts: Slots) -> tuple[Slots, Slots]:
         start = np.zeros(self.agents.capacity, np.int64)
@@ -275,28 +300,25 @@ class State:
             if (level[agents] != level[agents[0]]).any():  # sets that have just met
                 level[agents] = np.exp(np.log(level[agents]).mean(axis=0))
 
-    def _set_penalties(self) -> None:
-        """Set ρ on every link end, keeping its multiplier: z ← z + (ρ_new − ρ_old) x."""
-        ids = self._half_ids
-        halves, agents = self.halves, self.agents
-        owner = halves["owner"][ids]
-        rho = agents["level"][owner, :2]
-        rho[:, 1] *= rho[:, 0]
-        rho *= self._start[owner]
-        across = halves["is_across"][ids]
-        for mask, chosen in (
-            (~across, self.settings.task_penalty),
-            (across, self.settings.node_penalty),
-        ):
-            if chosen != "auto":
-                rho[mask] = 2 * float(chosen) / self.size[owner[mask], None]
-        grown = rho - halves["penalty"][ids]
-        p = self.n_features
-        x = agents["estimate"][owner]
-        wide = np.stack([np.ones(len(ids), bool), halves["is_wide"][ids]], 1)[:, :, None]
-        halves["state"][ids, :, :p] += grown[:, None, :1] * x[:, :, :p] * wide
-        halves["state"][ids, :, p:] += grown[:, None, 1:] * x[:, :, p:] * wide
-        halves["penalty"][ids] = rho
+    def pull_anew(self) -> None:
+        """Let levels and holds as they now are take effect; the age stays."""
+        settings, arrays = self.settings, (self.agent_arrays(), self.half_arrays())
+        is_across, level = self.halves["is_across"], self.agents["level"]
+        inside, across = (
+            np.nan if chosen == "auto" else float(chosen)
+            for chosen in (settings.task_penalty, settings.node_penalty)
+        )
+        set_penalties(*arrays, is_across, level, self._start, self.size, (inside, across))
+        set_gains(
+            self._used,
+            arrays[0],
+            self.row_arrays(),
+            arrays[1],
+            self.agents["is_relay"],
+            self.agents["hold"],
+            self.size,
+            (float(settings.common_reg), float(settings.specific_reg)),
+        )
 
     def _start_penalties(self) -> NDArray[np.float64]:
         """ρ to begin with, for the weights and the bias, by agent slot."""
@@ -357,15 +379,15 @@ class State:
         check = next_check(self.age)
         return None if check is None else check - self.age
 
-    @property
-    def is_check(self) -> bool:
+    def is_check_at(self, age: int) -> bool:
         """Whether penalties are balanced at this age."""
-        return is_check(self.age) and self.next_check() is not None
+        is_auto = "auto" in (self.settings.task_penalty, self.settings.node_penalty)
+        return is_auto and is_check(age)
 
     def count_rounds(self, n: int) -> None:
         """Grow older by `n` rounds, and balance the penalties if it is time."""
         self.age += n
-        if not self.is_check:
+        if not self.is_check_at(self.age):
             return
         for agents in self._parts():
             residual = self.residual(agents)
@@ -385,18 +407,23 @@ class State:
         Every link counts at both its ends: each node adds up its own, then the nodes are added up,
         so that nodes in processes of their own come to the same bits.
         """
+        first = int(agents[0])
+        if first not in self._ends:
+            self._ends[first] = self._ends_by_node(agents)
+        noted, starts = self._ends[first]
+        return summed(self.halves["residual"][noted], starts) if len(noted) else None
+
+    def _ends_by_node(self, agents: Slots) -> tuple[Slots, list[int]]:
+        """Where `exchange` notes what one set's link ends show, and where each node's begin."""
         halves = self.halves
         mine = self._half_ids[self._is_in(agents)[halves["owner"][self._half_ids]]]
         across = mine[halves["is_across"][mine]]
         mine = across if len(across) else mine
-        if not len(mine):
-            return None
         node = self.agents["node"][halves["owner"][mine]]
         mine = mine[np.argsort(node, kind="stable")]
         starts = np.flatnonzero(np.diff(np.sort(node), prepend=-1))
         twin = halves["twin"][mine]
-        firsts = np.where((twin < 0) | (mine < twin), mine, twin)  # where `exchange` notes it
-        return summed(halves["residual"][firsts], starts.tolist())
+        return np.where((twin < 0) | (mine < twin), mine, twin), starts.tolist()
 
     def loosen(self) -> None:
         """Hold free biases that have not come to rest less firmly."""
@@ -404,53 +431,6 @@ class State:
         drift, before, hold = (self.agents[name] for name in ("drift", "drift_before", "hold"))
         hold[free] = loosened(hold[free], drift[free], before[free])
         before[free] = drift[free]
-
-    def pull_anew(self) -> None:
-        """Let the levels and holds as they now are take effect; the age stays."""
-        self._set_penalties()
-        self._set_gains()
-
-    def _set_gains(self) -> None:
-        """1/U of every agent: U = ε/A + Σ_b ρ for the weights, Σ_b ρ for the bias."""
-        used, ids = self._used, self._half_ids
-        agents, halves = self.agents, self.halves
-        size = self.size
-        n = len(size)
-        owner = halves["owner"][ids]
-        total = np.zeros((n, 2, 2))
-        np.add.at(total[:, 0], owner, halves["penalty"][ids])
-        is_wide = halves["is_wide"][ids]
-        np.add.at(total[:, 1], owner[is_wide], halves["penalty"][ids][is_wide])
-        reg = np.array([self.settings.common_reg, self.settings.specific_reg])
-        counts = np.where(agents["is_relay"], 0.0, 1.0)
-        total[:, :, 0] += counts[:, None] * reg / size[:, None]
-        prox = self._proximal(total)
-        total[:, :, 1] += prox
-        gain = np.zeros_like(total)
-        np.divide(1.0, total, out=gain, where=total > 0)
-        changed = used[np.any(gain[used] != agents["gain"][used], axis=(1, 2))]
-        agents["gain"][used] = gain[used]
-        agents["prox"][used] = prox[used]
-        agents["travel"][changed] = 0.0
-        for agent in changed.tolist():
-            self.rows["until"][self.row_slots[agent]] = 0.0
-
-    def _proximal(self, total: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Weigh an unlinked bias like a feature of a third of an average row's length.
-
-        Lighter would need fewer rounds, but makes an agent's own problem harder; ten is between.
-        """
-        prox = np.zeros((len(total), 2))
-        is_free = total[:, :, 1] == 0
-        for agent in self._used[is_free[self._used].any(axis=1)].tolist():
-            slots = self.row_slots[agent]
-            length = max(float(self.rows["norms"][slots].mean()), 1e-12) if len(slots) else 1.0
-            weights = total[agent, :, 0]
-            firmness = self.agents["hold"][agent] * np.where(
-                weights > 0, 10 * weights / length, 1.0
-            )
-            prox[agent] = is_free[agent] * firmness
-        return prox
 
     @property
     def used(self) -> Slots:
@@ -470,15 +450,18 @@ class State:
     def row_arrays(self) -> RowArrays:
         """View the rows as the compiled step takes them."""
         r = self.rows
-        return RowArrays(r["X"], r["y"], r["dual"], r["norms"], r["until"], self._row_ids)
+        return RowArrays(
+            r["X"], r["y"], r["dual"], r["norms"], r["until"], self._row_ids, self._row_at,
+            self._listed,
+        )  # fmt: skip
 
     def agent_arrays(self) -> AgentArrays:
         """View the agents as the compiled step takes them."""
         a = self.agents
         return AgentArrays(
             self._row_start, self._row_count, self._half_start, self._half_count,
-            a["gain"], a["prox"], a["estimate"], a["inflow"], a["offset"], a["pull"], a["shift"],
-            a["decision"], a["travel"], a["norm"], a["drift"], a["sweeps"],
+            a["gain"], a["prox"], a["estimate"], a["offset"], a["pull"], a["shift"], a["decision"],
+            a["travel"], self._n_listed, self._wake, a["norm"], a["drift"], a["sweeps"],
         )  # fmt: skip
 
     def half_arrays(self) -> HalfArrays:

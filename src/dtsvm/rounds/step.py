@@ -45,6 +45,8 @@ class RowArrays(NamedTuple):
     norms: Floats  # ‖x‖²
     until: Floats  # how far the agent may travel before this bound row can matter
     ids: Ints  # slots, one agent's after the other's
+    at: Ints  # where in X each of them lies
+    listed: NDArray[np.int32]  # places in `ids` of an agent's rows that are awake, from its first
 
 
 class AgentArrays(NamedTuple):
@@ -57,12 +59,13 @@ class AgentArrays(NamedTuple):
     gain: Floats  # (·, 2, 2): 1/U for the weights and for the bias
     prox: Floats  # (·, 2): weight holding an unlinked bias near its last value
     estimate: Floats  # (·, 2, p+1): x
-    inflow: Floats  # (·, 2, p+1): Σ_b z[a→b], and the proximal pull
     offset: Floats  # (·, 2, p+1): what cut links left behind, see `handover`
     pull: Floats  # (·, p+1): X̃ᵀYλ
     shift: Floats  # (·, p+1): m
     decision: Floats  # (·, p+1): u = w₀ + w_t, the agent's classifier
     travel: Floats
+    n_listed: Ints
+    wake: Floats  # travel at which a row that is not listed may matter; −1 if there is no list
     norm: Floats  # ‖x‖
     drift: Floats  # how far an unlinked bias moved
     sweeps: Ints
@@ -87,7 +90,7 @@ class Accuracy(NamedTuple):
     shrink: float
     floor: float
     max_sweeps: int
-    max_lagging: int
+    max_free: int  # for agents with a bias that no link holds
 
 
 @njit(cache=True, nogil=True)
@@ -96,8 +99,8 @@ def tightened(accuracy: Accuracy, age: int) -> Accuracy:
     return Accuracy(
         accuracy.shrink * 100.0 / (100.0 + age),
         accuracy.floor,
-        accuracy.max_sweeps + age // 50,
-        accuracy.max_lagging,
+        accuracy.max_sweeps + age // 25,
+        accuracy.max_free,
     )
 
 
@@ -109,77 +112,97 @@ def local_step(
     halves: HalfArrays,
     box: float,
     accuracy: Accuracy,
-) -> None:
-    """x_a = argmin f_a(x) − (Σ_b z[a→b])ᵀx + ½ Σ_b ρ_ab‖x‖² for some agents, from the last λ."""
+) -> int:
+    """x_a = argmin f_a(x) − (Σ_b z[a→b])ᵀx + ½ Σ_b ρ_ab‖x‖² for some agents, from the last λ.
+
+    Returns how many rows were looked at.
+    """
     # Each look into a tuple of arrays counts a reference: outside the loop, once.
-    X, y, dual, norms, until, row_ids = rows
-    estimate, inflows, offsets, pulls = agents.estimate, agents.inflow, agents.offset, agents.pull
+    X, y, dual, norms, until, row_ids, at, listed = rows
+    estimate, pulls, offsets, z = agents.estimate, agents.pull, agents.offset, halves.state
     gains, proxes, shifts, decisions = agents.gain, agents.prox, agents.shift, agents.decision
     row_start, row_count, travels = agents.row_start, agents.row_count, agents.travel
+    n_listed, wakes = agents.n_listed, agents.wake
     half_start, half_count = agents.half_start, agents.half_count
     drifts, all_norms, all_sweeps = agents.drift, agents.norm, agents.sweeps
-    half_ids, is_wide, z = halves.ids, halves.is_wide, halves.state
+    half_ids, is_wide = halves.ids, halves.is_wide
     p = X.shape[1]
+    both = 2 * (p + 1)
+    # The common and the specific part end to end: one loop over both.
+    flat_z, flat_offsets = z.reshape(z.shape[0], both), offsets.reshape(offsets.shape[0], both)
+    inflow = np.empty((2, p + 1))
+    flat = inflow.reshape(both)
+    looks = 0
     for a in some:
-        gain, x, inflow, shift, u = gains[a], estimate[a], inflows[a], shifts[a], decisions[a]
-        pull = pulls[a]
+        gain, x, shift, u, pull = gains[a], estimate[a], shifts[a], decisions[a], pulls[a]
+        for j in range(both):
+            flat[j] = flat_offsets[a, j]
         for c in range(2):
-            for j in range(p + 1):
-                inflow[c, j] = offsets[a, c, j]
             inflow[c, p] += proxes[a, c] * x[c, p]
         for k in range(half_start[a], half_start[a] + half_count[a]):
             h = half_ids[k]
-            for c in range(2 if is_wide[h] else 1):
-                for j in range(p + 1):
-                    inflow[c, j] += z[h, c, j]
+            for j in range(both if is_wide[h] else p + 1):
+                flat[j] += flat_z[h, j]
 
         d_weights, d_bias = gain[0, 0] + gain[1, 0], gain[0, 1] + gain[1, 1]
         moved = 0.0
-        for j in range(p + 1):
-            k = 1 if j == p else 0
-            m = inflow[0, j] * gain[0, k] + inflow[1, j] * gain[1, k]
-            d = d_bias if j == p else d_weights
-            moved += (m - shift[j]) ** 2 / d
+        for j in range(p):
+            m = inflow[0, j] * gain[0, 0] + inflow[1, j] * gain[1, 0]
+            moved += (m - shift[j]) ** 2
             shift[j] = m
-            u[j] = d * pull[j] + m
+            u[j] = d_weights * pull[j] + m
+        m = inflow[0, p] * gain[0, 1] + inflow[1, p] * gain[1, 1]
+        moved = np.sqrt(moved / d_weights + (m - shift[p]) ** 2 / d_bias)
+        shift[p] = m
+        u[p] = d_bias * pull[p] + m
 
         sweeps = 0
         if row_count[a] > 0:
             # Nobody waits for an agent with a free bias: it may take its proximal step with care.
             is_free = proxes[a, 0] > 0.0 or proxes[a, 1] > 0.0
-            sweeps, _, travels[a] = solve(
+            sweeps, _, travels[a], looked, n_listed[a], wakes[a] = solve(
                 X,
+                at,
                 y,
                 dual,
                 norms,
                 until,
-                row_ids[row_start[a] : row_start[a] + row_count[a]],
+                row_ids,
+                listed,
+                row_start[a],
+                row_start[a] + row_count[a],
+                n_listed[a],
+                wakes[a],
                 u,
                 d_weights,
                 d_bias,
                 box,
-                travels[a] + np.sqrt(moved),
-                np.sqrt(moved),
+                travels[a] + moved,
+                moved,
                 accuracy.shrink * (0.1 if is_free else 1.0),
                 accuracy.floor,
-                accuracy.max_lagging if is_free else accuracy.max_sweeps,
-                accuracy.max_lagging,
+                accuracy.max_free if is_free else accuracy.max_sweeps,
             )
+            looks += looked
         all_sweeps[a] = sweeps
 
-        drift = 0.0
         norm = 0.0
-        for j in range(p + 1):
-            k = 1 if j == p else 0
-            pull[j] = (u[j] - shift[j]) / (d_bias if j == p else d_weights)
+        for j in range(p):
+            pull[j] = (u[j] - shift[j]) / d_weights
             for c in range(2):
-                new = (pull[j] + inflow[c, j]) * gain[c, k]
-                if j == p and proxes[a, c] > 0.0:
-                    drift = max(drift, abs(new - x[c, j]))
-                x[c, j] = new
-                norm += new * new
+                x[c, j] = (pull[j] + inflow[c, j]) * gain[c, 0]
+                norm += x[c, j] * x[c, j]
+        pull[p] = (u[p] - shift[p]) / d_bias
+        drift = 0.0
+        for c in range(2):
+            new = (pull[p] + inflow[c, p]) * gain[c, 1]
+            if proxes[a, c] > 0.0:
+                drift = max(drift, abs(new - x[c, p]))
+            x[c, p] = new
+            norm += new * new
         drifts[a] = drift
         all_norms[a] = np.sqrt(norm)
+    return looks
 
 
 @njit(cache=True, nogil=True)
@@ -189,6 +212,7 @@ def exchange(
     halves: HalfArrays,
     kappa: float,
     heard: NDArray[np.bool_],
+    is_check: bool,
 ) -> tuple[float, float]:
     """Both ends of every link send q and take in the other's; return the worst residuals.
 
@@ -197,6 +221,8 @@ def exchange(
     all. With s = (z[a→b] + z[b→a]) / 2ρ, what the link holds,
 
         primal = ‖x_a − x_b‖,   dual = ‖x_a + x_b − 2s‖,   both relative to (‖x_a‖ + ‖x_b‖) / 2.
+
+    Before a check, every link's own numbers are noted in `halves.residual`.
     """
     # Each look into a tuple of arrays counts a reference: outside the loop, once.
     x, norm = agents.estimate, agents.norm
@@ -209,24 +235,45 @@ def exchange(
         g = twin[h]
         a, b = owner[h], owner[g]
         parts = 2 if is_wide[h] else 1
-        _measure(residual, h, x, a, x, b, z, z, g, parts, rho)
+        if is_check:
+            _measure(residual, h, x, a, x, b, z, z, g, parts, rho)
         to_a = to_b = kappa
         if heard.shape[0] > 0:
             to_b = kappa if heard[i, 0] else 0.0
             to_a = kappa if heard[i, 1] else 0.0
+        twice, twice_bias, inverse = 2.0 * rho[h, 0], 2.0 * rho[h, 1], 1.0 / rho[h, 1]
+        apart = moving = 0.0
         for c in range(parts):
-            twice = 2.0 * rho[h, 0]
-            for j in range(last + 1):
-                if j == last:
-                    twice = 2.0 * rho[h, 1]
-                s, t = z[h, c, j], z[g, c, j]
-                z[h, c, j] = (1.0 - to_a) * s + to_a * (twice * x[b, c, j] - t)
-                z[g, c, j] = (1.0 - to_b) * t + to_b * (twice * x[a, c, j] - s)
+            d, m = _distances(x, a, b, z, h, g, c, last, 1.0 / rho[h, 0])
+            u, v, s, t = x[a, c, last], x[b, c, last], z[h, c, last], z[g, c, last]
+            apart += d + (u - v) ** 2
+            moving += m + (u + v - (s + t) * inverse) ** 2
+            for j in range(last):
+                q, r = z[h, c, j], z[g, c, j]
+                z[h, c, j] = (1.0 - to_a) * q + to_a * (twice * x[b, c, j] - r)
+                z[g, c, j] = (1.0 - to_b) * r + to_b * (twice * x[a, c, j] - q)
+            z[h, c, last] = (1.0 - to_a) * s + to_a * (twice_bias * v - t)
+            z[g, c, last] = (1.0 - to_b) * t + to_b * (twice_bias * u - s)
         size = 0.5 * (norm[a] + norm[b])
         if size > 0.0:
-            primal = max(primal, np.sqrt(residual[h, 0, 0] + residual[h, 0, 1]) / size)
-            dual = max(dual, np.sqrt(residual[h, 1, 0] + residual[h, 1, 1]) / size)
+            primal = max(primal, np.sqrt(apart) / size)
+            dual = max(dual, np.sqrt(moving) / size)
     return primal, dual
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc"})
+def _distances(
+    x: Floats, a: int, b: int, z: Floats, h: int, g: int, c: int, n: int, inverse: float
+) -> tuple[float, float]:
+    """‖x_a − x_b‖² and ‖x_a + x_b − 2s‖² of one part's weights, added up in any order.
+
+    Only the residuals that are logged depend on it, no message and no penalty.
+    """
+    apart = moving = 0.0
+    for j in range(n):
+        apart += (x[a, c, j] - x[b, c, j]) ** 2
+        moving += (x[a, c, j] + x[b, c, j] - (z[h, c, j] + z[g, c, j]) * inverse) ** 2
+    return apart, moving
 
 
 @njit(cache=True, nogil=True)

@@ -41,6 +41,9 @@ class Table:
     def __getitem__(self, column: str) -> NDArray[Any]:
         return self._columns[column]
 
+    def __setitem__(self, column: str, values: NDArray[Any]) -> None:
+        self._columns[column] = values
+
     def __len__(self) -> int:
         return self._high - len(self._released)
 

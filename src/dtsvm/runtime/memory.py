@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -32,7 +32,7 @@ __all__ = ["Memory"]
 Ints = NDArray[np.int64]
 
 # Numbers touched in a round below which waking a second thread costs more than it saves.
-PARALLEL_WORK = 2_000_000
+PARALLEL_WORK = 4_000_000
 CHUNK_SECONDS = 0.2
 
 
@@ -59,6 +59,7 @@ class Memory:
 
     def __post_init__(self) -> None:
         self._rng = np.random.default_rng(self.seed)
+        self._threads = self.n_threads or os.cpu_count() or 1
 
     @property
     def n_rounds(self) -> int:
@@ -162,11 +163,8 @@ class Memory:
         state.prepare()
         drawn_from = self._rng.bit_generator.state
         heard = self._draw_heard(n)
-        log = np.zeros((n, 3))
-        arrays = (state.agent_arrays(), state.row_arrays(), state.half_arrays())
-        settings = (state.settings.C, state.settings.relaxation, state.accuracy)
-        calm = rule.residual_tol if may_stop else -1.0
-        done = self._loop(n, arrays, settings, heard, log, calm, rule.next_look - self.n_rounds)
+        log = np.zeros((n, 4))
+        done = self._loop(n, heard, log, rule.residual_tol if may_stop else -1.0, rule.next_look)
         if done < n:  # give back the losses of rounds that did not take place
             self._rng.bit_generator.state = drawn_from
             self._draw_heard(done)
@@ -182,12 +180,9 @@ class Memory:
         block["primal_residual"], block["dual_residual"] = log[:, 0], log[:, 1]
         block["sweeps"] = log[:, 2]
         block["objective"] = block["gap"] = np.nan
-        across = state.firsts[state.halves["is_across"][state.firsts]]
-        wide = int(state.halves["is_wide"][across].sum())
-        numbers = (state.n_features + 1) * (len(across) + wide)
-        sent, carried = self._sent
-        block["messages_sent"] = sent + 2 * len(across) * rounds
-        block["bytes_sent"] = carried + 2 * 8 * numbers * rounds
+        block["messages_sent"], block["bytes_sent"] = (
+            before + each * rounds for before, each in zip(self._sent, state.traffic, strict=True)
+        )
         return block
 
     @property
@@ -204,105 +199,116 @@ class Memory:
         return heard
 
     def _loop(
-        self,
-        n: int,
-        arrays: tuple[AgentArrays, RowArrays, HalfArrays],
-        settings: tuple[float, float, Accuracy],
-        heard: NDArray[np.bool_],
-        log: NDArray[np.float64],
-        tol: float,
-        not_before: int,
+        self, n: int, heard: NDArray[np.bool_], log: NDArray[np.float64], tol: float, look: int
     ) -> int:
-        state = self.state
-        work = len(arrays[1].ids) * state.n_features
-        threads = self.n_threads or os.cpu_count() or 1
-        if threads == 1 or work < PARALLEL_WORK:
-            return int(
-                _rounds(
-                    n,
-                    state.used,
-                    state.firsts,
-                    *arrays,
-                    *settings,
-                    state.age,
-                    heard,
-                    log,
-                    tol,
-                    not_before,
-                )
-            )
-        return self._loop_threaded(n, arrays, settings, heard, log, tol, not_before, threads)
+        """Run `n` rounds, each on one thread or on all, as the last one's work suggests.
 
-    def _loop_threaded(
-        self,
-        n: int,
-        arrays: tuple[AgentArrays, RowArrays, HalfArrays],
-        settings: tuple[float, float, Accuracy],
-        heard: NDArray[np.bool_],
-        log: NDArray[np.float64],
-        tol: float,
-        not_before: int,
-        threads: int,
+        Returns how many it ran: fewer if the residuals are within `tol` once `look` is reached.
+        """
+        state = self.state
+        arrays = (state.agent_arrays(), state.row_arrays(), state.half_arrays())
+        job = _Job(
+            n,
+            heard,
+            log,
+            state.settings.C,
+            state.settings.relaxation,
+            state.accuracy,
+            state.age,
+            state.is_check_at(state.age + n),
+            tol,
+            look - self.n_rounds,
+            PARALLEL_WORK / state.n_features if self._threads > 1 else np.inf,
+        )
+        order = state.used[np.argsort(-arrays[0].row_count[state.used], kind="stable")]
+        looks, k = float(len(arrays[1].ids)), 0
+        while k < n:
+            if looks < job.heavy:
+                k = int(_rounds(k, state.used, state.firsts, *arrays, job))
+            else:
+                k = self._rounds_threaded(k, order, arrays, job)
+            looks = log[k - 1, 3]
+            if _is_calm(k - 1, job):
+                break
+        return k
+
+    def _rounds_threaded(
+        self, k: int, order: Ints, arrays: tuple[AgentArrays, RowArrays, HalfArrays], job: _Job
     ) -> int:
-        """Do the same rounds, agents dealt to threads largest first."""
+        """Do the same rounds while they are heavy, agents dealt to threads largest first."""
         agents, rows, halves = arrays
-        C, kappa, accuracy = settings
-        used, firsts = self.state.used, self.state.firsts
-        order = used[np.argsort(-agents.row_count[used], kind="stable")]
-        with ThreadPoolExecutor(threads) as pool:
-            for k in range(n):
-                cursor = iter(np.array_split(order, min(len(order), 8 * threads)))
-                now = Accuracy(*tightened(accuracy, self.state.age + k))
-                list(
-                    pool.map(lambda s, now=now: local_step(s, agents, rows, halves, C, now), cursor)
+        deal = np.array_split(order, min(len(order), 8 * self._threads))
+        with ThreadPoolExecutor(self._threads) as pool:
+            while k < job.n:
+                now = Accuracy(*tightened(job.accuracy, job.age + k))
+                looks = pool.map(
+                    lambda some, now=now: local_step(some, agents, rows, halves, job.C, now), deal
                 )
-                _exchange_all(k, used, firsts, agents, halves, kappa, heard, log)
-                if log[k, 0] <= tol and log[k, 1] <= tol and k + 1 >= not_before:
-                    return k + 1
-        return n
+                job.log[k, 3] = sum(looks)
+                _exchange_all(k, self.state.used, self.state.firsts, agents, halves, job)
+                k += 1
+                if job.log[k - 1, 3] < job.heavy or _is_calm(k - 1, job):
+                    break
+        return k
+
+
+class _Job(NamedTuple):
+    """Rounds to run; row k of `log` is round k: primal and dual residual, sweeps, rows looked at.
+
+    `heard` says which messages of a round arrive, `has_check` whether the last round is measured
+    for a check. Rounds end early when the residuals are within `tol` after `not_before` rounds.
+    """
+
+    n: int
+    heard: NDArray[np.bool_]
+    log: NDArray[np.float64]
+    C: float
+    kappa: float
+    accuracy: Accuracy
+    age: int
+    has_check: bool
+    tol: float
+    not_before: int
+    heavy: float  # rows looked at in a round that is worth more than one thread
+
+
+@njit(cache=True, nogil=True)
+def _is_calm(k: int, job: _Job) -> bool:
+    return job.log[k, 0] <= job.tol and job.log[k, 1] <= job.tol and k + 1 >= job.not_before
 
 
 @njit(cache=True, nogil=True)
 def _exchange_all(
-    k: int,
-    used: Ints,
-    firsts: Ints,
-    agents: AgentArrays,
-    halves: HalfArrays,
-    kappa: float,
-    heard: NDArray[np.bool_],
-    log: NDArray[np.float64],
+    k: int, used: Ints, firsts: Ints, agents: AgentArrays, halves: HalfArrays, job: _Job
 ) -> None:
     """Carry all messages of round k; log the worst residuals and the sweeps done."""
-    primal, dual = exchange(firsts, agents, halves, kappa, heard[k])
+    is_check = job.has_check and k == job.n - 1
+    primal, dual = exchange(firsts, agents, halves, job.kappa, job.heard[k], is_check)
+    drift, norm, sweeps_by = agents.drift, agents.norm, agents.sweeps
     sweeps = 0
     for a in used:
-        sweeps += agents.sweeps[a]
-        if agents.norm[a] > 0.0:
-            dual = max(dual, agents.drift[a] / agents.norm[a])
-    log[k, 0], log[k, 1], log[k, 2] = primal, dual, sweeps
+        sweeps += sweeps_by[a]
+        if norm[a] > 0.0:
+            dual = max(dual, drift[a] / norm[a])
+    job.log[k, 0], job.log[k, 1], job.log[k, 2] = primal, dual, sweeps
 
 
 @njit(cache=True, nogil=True)
 def _rounds(
-    n: int,
+    k: int,
     used: Ints,
     firsts: Ints,
     agents: AgentArrays,
     rows: RowArrays,
     halves: HalfArrays,
-    C: float,
-    kappa: float,
-    accuracy: Accuracy,
-    age: int,
-    heard: NDArray[np.bool_],
-    log: NDArray[np.float64],
-    tol: float,
-    not_before: int,
+    job: _Job,
 ) -> int:
-    for k in range(n):
-        local_step(used, agents, rows, halves, C, tightened(accuracy, age + k))
-        _exchange_all(k, used, firsts, agents, halves, kappa, heard, log)
-        if log[k, 0] <= tol and log[k, 1] <= tol and k + 1 >= not_before:
-            return k + 1
-    return n
+    """Run rounds from k on until one is heavy or calm; return how many are done."""
+    while k < job.n:
+        now = tightened(job.accuracy, job.age + k)
+        job.log[k, 3] = local_step(used, agents, rows, halves, job.C, now)
+        _exchange_all(k, used, firsts, agents, halves, job)
+        k += 1
+        if job.log[k - 1, 3] >= job.heavy or _is_calm(k - 1, job):
+            break
+    return k

@@ -35,6 +35,7 @@ Arrays = dict[str, NDArray[Any]]
 def save(live: Session, path: str | PathLike[str]) -> None:
     """Write a session: rows, λ, edge states, history, and who is here."""
     members, memory = live._need_rows()
+    members.state.own_rows()
     arrays: Arrays = {"history": memory.history.array()}
     for name, table in _tables(members).items():
         arrays.update({f"{name}.{key}": values for key, values in table.dump().items()})

@@ -229,7 +229,7 @@ def _take_in_all(
     q: Floats,
     residual: Floats,
 ) -> float:
-    primal, dual = exchange(firsts, agents, halves, kappa, np.zeros((0, 2), np.bool_))
+    primal, dual = exchange(firsts, agents, halves, kappa, np.zeros((0, 2), np.bool_), True)
     worst: float = max(primal, dual)
     for i in range(len(ends)):
         if is_heard[i]:

@@ -109,7 +109,7 @@ def _restore_task(node: Node, kept: dict[str, Any], arrays: Arrays, i: int) -> N
     state.rows["dual"][slots] = np.clip(arrays[f"dual{i}"], 0.0, node.settings.C)
     rows = state.rows
     sums = np.zeros(node.n_features + 1)
-    pull(rows["X"], rows["y"], rows["dual"], slots, sums)
+    pull(rows["X"], slots, rows["y"], rows["dual"], slots, sums)
     state.agents["pull"][slot] = sums
 
 

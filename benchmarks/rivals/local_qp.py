@@ -1,7 +1,8 @@
 """The same iteration as ours, with a general QP solver for every agent's problem.
 
-What anyone would write who reads the paper and knows a good solver: the dual box QP of each agent
-is set up once, and every round changes its linear term only. Messages are plain NumPy.
+What anyone would write who reads the paper and knows a good solver: every round hands each agent's
+dual box QP to it. Who knows the solver well sets it up once and then changes its linear term only.
+Messages are plain NumPy.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import scipy.sparse as sp
 from benchmarks.problems import Problem
 from dtsvm import Session
 
-__all__ = ["Links", "LocalQP", "clarabel_box", "cvxpy_box", "osqp_box"]
+__all__ = ["Links", "LocalQP", "clarabel_box", "cvxpy_box", "every_round", "osqp_box"]
 
 
 class BoxQP(Protocol):
@@ -111,6 +112,16 @@ class LocalQP:
     def decisions(self) -> np.ndarray:
         """Return what every node found, (V, T, p + 1)."""
         return self.x.sum(axis=1).reshape(-1, self.n_tasks, self.x.shape[2])
+
+
+def every_round(box: Callable[[float], MakeBoxQP]) -> Callable[[float], MakeBoxQP]:
+    """Return a solver that is set up anew in every round."""
+
+    def anew(eps: float) -> MakeBoxQP:
+        make = box(eps)
+        return lambda Q, C: lambda q: make(Q, C)(q)
+
+    return anew
 
 
 def osqp_box(eps: float) -> MakeBoxQP:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -16,6 +16,7 @@ from dtsvm.rounds.step import AgentArrays, RowArrays
 __all__ = ["average", "certificates"]
 
 Floats = NDArray[np.float64]
+Slots = NDArray[np.int64]
 
 
 def average(state: State) -> tuple[Floats, Floats]:
@@ -28,54 +29,73 @@ def average(state: State) -> tuple[Floats, Floats]:
     )
 
 
+class _Group(NamedTuple):
+    """Agents that agree among themselves, relays left out, and their teams: a task's agents."""
+
+    agents: Slots
+    team: Slots  # by agent here
+    share: Floats  # A_t / A, by team
+    n_rows: int
+
+
 def certificates(state: State) -> list[tuple[Certificate, int]]:
     """Certify every group that agrees among itself; return its number of rows too."""
     state.prepare()
-    common, specific = average(state)
-    used = state.used
-    n, p1 = state.agents.capacity, state.n_features + 1
-    loss, positive, negative = np.zeros(n), np.zeros((n, p1)), np.zeros((n, p1))
-    _tally_all(
-        used, state.agent_arrays(), state.row_arrays(), common + specific, loss, positive, negative
-    )
-    settings = state.settings
+    settings, arrays = state.settings, (state.agent_arrays(), state.row_arrays())
+    if "groups" not in state.derived:
+        state.derived["groups"] = _groups(state)
     found = []
-    counted = used[~state.agents["is_relay"][used]]
+    group: _Group
+    for group in state.derived["groups"]:
+        n, p1 = len(group.share), state.n_features + 1
+        common, specific = np.zeros(p1), np.zeros((n, p1))
+        sums = Tally(np.zeros(n), np.zeros((n, p1)), np.zeros((n, p1)))
+        _tally_all(group.agents, group.team, *arrays, common, specific, *sums)
+        reg = settings.common_reg, settings.specific_reg
+        value = certify(sums, common, specific, group.share, reg, settings.C)
+        found.append((value, group.n_rows))
+    return found
+
+
+def _groups(state: State) -> list[_Group]:
+    counted = state.used[~state.agents["is_relay"][state.used]]
+    groups = []
     for part in np.unique(state.common_part[counted]):
         mine = counted[state.common_part[counted] == part]
-        _, first, team = np.unique(
-            state.specific_part[mine], return_index=True, return_inverse=True
-        )
-        sums = Tally(
-            *(_sum_by(team, values[mine], len(first)) for values in (loss, positive, negative))
-        )
-        share = np.bincount(team) / len(mine)
-        value = certify(
-            sums,
-            common[mine[0]],
-            specific[mine[first]],
-            share,
-            (settings.common_reg, settings.specific_reg),
-            settings.C,
-        )
-        found.append((value, sum(len(state.row_slots[a]) for a in mine.tolist())))
-    return found
+        _, team = np.unique(state.specific_part[mine], return_inverse=True)
+        n_rows = sum(len(state.row_slots[a]) for a in mine.tolist())
+        groups.append(_Group(mine, team, np.bincount(team) / len(mine), n_rows))
+    return groups
 
 
 @njit(cache=True, nogil=True)
 def _tally_all(
-    used: NDArray[np.int64],
+    some: Slots,
+    team: Slots,
     agents: AgentArrays,
     rows: RowArrays,
-    w: Floats,
+    common: Floats,
+    specific: Floats,
     loss: Floats,
     positive: Floats,
     negative: Floats,
 ) -> None:
-    for a in used:
-        begin, end = agents.row_start[a], agents.row_start[a] + agents.row_count[a]
-        ids, at = rows.ids[begin:end], rows.at[begin:end]
-        loss[a] = tally(rows.X, at, rows.y, rows.dual, ids, w[a], positive[a], negative[a])
+    """Average the agents' parts, specific ones team by team, and tally the rows by team."""
+    x, row_start, row_count = agents.estimate, agents.row_start, agents.row_count
+    X, y, dual, ids, at = rows.X, rows.y, rows.dual, rows.ids, rows.at
+    members = np.zeros(len(specific))
+    for k in range(len(some)):
+        common += x[some[k], 0]
+        specific[team[k]] += x[some[k], 1]
+        members[team[k]] += 1.0
+    common /= len(some)
+    for t in range(len(specific)):
+        specific[t] /= members[t]
+    for k in range(len(some)):
+        a, t = some[k], team[k]
+        begin, end = row_start[a], row_start[a] + row_count[a]
+        w = common + specific[t]
+        loss[t] += tally(X, at[begin:end], y, dual, ids[begin:end], w, positive[t], negative[t])
 
 
 def _sum_by(index: NDArray[np.integer[Any]], values: Floats, n: int) -> Floats:

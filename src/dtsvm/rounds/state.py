@@ -75,7 +75,7 @@ class State:
         self._lies: Slots | None = None  # where in X an adopted row lies, by slot
         self.age = 0  # rounds since who is here last changed
         self.traffic = 0, 0  # messages and bytes over network links in a round
-        self._ends: dict[int, tuple[Slots, list[int]]] = {}
+        self.derived: dict[Any, Any] = {}  # from who is here: forgotten at the next change
         self._elsewhere: tuple[dict[int, float], dict[int, tuple[float, float]]] = ({}, {})
         self._is_stale = True
 
@@ -233,6 +233,7 @@ class State:
         """Derive what the last changes made stale."""
         if not self._is_stale:
             return
+        self.derived.clear()
         self._used = self.agents.used
         self._index_rows()
         self._index_halves()
@@ -264,7 +265,6 @@ class State:
         across = self._firsts[self.halves["is_across"][self._firsts]]
         parts = len(across) + int(self.halves["is_wide"][across].sum())
         self.traffic = 2 * len(across), 2 * 8 * (self.n_features + 1) * parts
-        self._ends.clear()
 
     def _segments(self, slots: Slots, counts: Slots) -> tuple[Slots, Slots]:
         start = np.zeros(self.agents.capacity, np.int64)
@@ -348,12 +348,14 @@ class State:
 
     def _parts(self) -> list[Slots]:
         """The agents that must agree on the common part, set by set."""
-        if not len(self._used):  # of nothing, numpy makes one empty set
-            return []
-        part = self.common_part[self._used]
-        order = np.argsort(part, kind="stable")
-        cuts = np.flatnonzero(np.diff(part[order])) + 1
-        return np.split(self._used[order], cuts)
+        if "parts" not in self.derived:
+            part = self.common_part[self._used]
+            order = np.argsort(part, kind="stable")
+            cuts = np.flatnonzero(np.diff(part[order])) + 1
+            # Of nothing, numpy makes one empty set.
+            self.derived["parts"] = np.split(self._used[order], cuts) if len(part) else []
+        parts: list[Slots] = self.derived["parts"]
+        return parts
 
     def _graph(self, agents: Slots) -> tuple[int, NDArray[np.int64]]:
         """The graph messages of one set travel on: its nodes, or its agents if on one node."""
@@ -407,10 +409,10 @@ class State:
         Every link counts at both its ends: each node adds up its own, then the nodes are added up,
         so that nodes in processes of their own come to the same bits.
         """
-        first = int(agents[0])
-        if first not in self._ends:
-            self._ends[first] = self._ends_by_node(agents)
-        noted, starts = self._ends[first]
+        key = "ends", int(agents[0])
+        if key not in self.derived:
+            self.derived[key] = self._ends_by_node(agents)
+        noted, starts = self.derived[key]
         return summed(self.halves["residual"][noted], starts) if len(noted) else None
 
     def _ends_by_node(self, agents: Slots) -> tuple[Slots, list[int]]:

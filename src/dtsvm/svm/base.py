@@ -157,9 +157,14 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
         tasks, index = what
         check_positive(self.positive, tasks)
         found = {}
+        is_mixed = y.dtype == object and len(tasks) > 1  # each task may have labels of its own kind
+        if not is_mixed:
+            check_classification_targets(y)
         for t, task in enumerate(tasks):
-            mine = y if len(tasks) == 1 else np.array(y[index == t].tolist())
-            check_classification_targets(mine)
+            mine = y if len(tasks) == 1 else y[index == t]
+            if is_mixed:
+                mine = np.array(mine.tolist())
+                check_classification_targets(mine)
             owner = f"Task {task!r}" if named else "y"
             found[task] = two_classes(mine, owner, positive_label(self.positive, task))
         return found

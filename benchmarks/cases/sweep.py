@@ -86,7 +86,8 @@ class _State:
 
     def __init__(self, dual, until, u, box: float, travel: float = 0.0) -> None:
         self.dual, self.until, self.u, self.box, self.travel = dual, until, u, box, travel
-        self.listed, self.n_listed, self.wake = np.zeros(len(dual), np.int32), 0, -1.0
+        self.before, self.n_listed, self.wake = u.copy(), 0, -1.0
+        self.listed, self.slept = np.zeros((2, len(dual)), np.int32)
 
     def copy(self) -> _State:
         return _State(self.dual.copy(), self.until.copy(), self.u.copy(), self.box, self.travel)
@@ -109,9 +110,11 @@ class _State:
             1.0,
             1.0,
             self.box,
+            self.before,
             self.travel,
             0.0,
             0.0,
             0.0,
             1,
+            self.slept,
         )

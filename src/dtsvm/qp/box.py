@@ -68,19 +68,20 @@ def _sweep(
     d_bias: float,
     box: float,
     travel: float,
-) -> tuple[float, float, int, int, float]:
+    slept: Listed,
+) -> tuple[float, float, int, int, float, int]:
     """Minimise over each λᵢ that is awake; return the worst violation, and u's travel since.
 
     λᵢ ← clip(λᵢ − (yᵢ xᵢᵀu − 1) / Qᵢᵢ, 0, C),   u ← u + D xᵢ yᵢ Δλᵢ,   Qᵢᵢ = D_w ‖xᵢ‖² + D_b
 
     A violation is measured as the way u would go to mend it, |yᵢ xᵢᵀu − 1| / √Qᵢᵢ. Then follow how
-    many rows were looked at, how many are listed, and when the first of the others wakes. Every
-    row is asked in its turn, listed or not, as soon as u has travelled far enough: the list changes
-    no bit.
+    many rows were looked at, how many are listed, when the first of the others wakes, and how many
+    fell asleep (`slept` says where they are). Every row is asked in its turn, listed or not, as
+    soon as u has travelled far enough: the list changes no bit.
     """
     p = X.shape[1]
     violation = 0.0
-    looks = q = 0
+    looks = n_slept = q = 0
     is_whole = True
     if travel >= wake:
         n_listed, wake = _list_all(listed, begin, begin, end)
@@ -99,6 +100,8 @@ def _sweep(
         way = abs(slope) / root
         if (old == 0.0 and slope >= 0.0) or (old == box and slope <= 0.0):
             until[i] = travel + way
+            slept[n_slept] = k
+            n_slept += 1
             continue
         violation = max(violation, way)
         new = min(max(old - slope / curvature, 0.0), box)
@@ -111,13 +114,15 @@ def _sweep(
                 u[j] += scaled * X[r, j]
             u[p] += step * d_bias
             travel += abs(change) * root
-        slack = abs(slope + change * curvature)
-        at_bound = new == 0.0 or new == box
-        until[i] = travel + slack / root if at_bound else 0.0
+        until[i] = 0.0
+        if new == 0.0 or new == box:
+            until[i] = travel + abs(slope + change * curvature) / root
+            slept[n_slept] = k
+            n_slept += 1
         if travel >= wake:
             n_listed, wake = _list_all(listed, begin, k + 1, end)
             q, is_whole = 0, False
-    return violation, travel, looks, n_listed, wake if is_whole else -1.0
+    return violation, travel, looks, n_listed, wake if is_whole else -1.0, n_slept
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -161,11 +166,13 @@ def solve(
     d_weights: float,
     d_bias: float,
     box: float,
+    before: Floats,
     travel: float,
     moved: float,
     shrink: float,
     floor: float,
     max_sweeps: int,
+    slept: Listed,
 ) -> tuple[int, float, float, int, int, float]:
     """Sweep until the violation met first has fallen by `shrink`, or to `floor`, or `max_sweeps`.
 
@@ -173,26 +180,47 @@ def solve(
     `at[k]`. `listed` from `begin` on names `n_listed` of them; the others sleep until u's travel
     comes to `wake`, which is −1 if there is no list yet.
 
-    Because the first violation of a round is as large as what the neighbours changed, by which m
-    has `moved`, the accuracy tightens with the residuals by itself. Returns sweeps done, last
-    violation, travel, rows looked at, `n_listed` and `wake`.
+    Because the first violation of a round is as large as what the neighbours changed, by which u
+    has `moved` away from where it was `before`, the accuracy tightens with the residuals by itself.
+    A sweep's steps largely undo each other: after it, travel counts how far u has come, not the
+    way it went, and who fell asleep on that way keeps the slack that is left.
+
+    `before` and `slept` are overwritten. Returns sweeps done, last violation, travel, rows looked
+    at, `n_listed` and `wake`.
     """
     target = violation = np.inf
     sweeps = looks = 0
     while sweeps == 0 or (violation > target and sweeps < max_sweeps):
-        before = travel
-        violation, travel, met, n_listed, wake = _sweep(
+        violation, way, met, n_listed, wake, n_slept = _sweep(
             X, at, y, dual, norms, until, ids, listed, begin, end, n_listed, wake,
-            u, d_weights, d_bias, box, travel,
+            u, d_weights, d_bias, box, travel + moved, slept,
         )  # fmt: skip
-        if (wake < 0.0 or wake == np.inf) and 2 * met < end - begin:
-            horizon = travel + AHEAD * (travel - before + moved)
+        far = min(way, travel + _distance(u, before, d_weights, d_bias))
+        for k in range(n_slept):
+            until[ids[slept[k]]] -= way - far
+        is_open = wake < 0.0 or wake == np.inf
+        if (is_open and 2 * met < end - begin) or 8 * met + 64 < n_listed:
+            horizon = far + AHEAD * (way - travel)
             n_listed, wake = _list_awake(until, ids, listed, begin, end, horizon)
         if sweeps == 0:
             target = max(shrink * violation, floor)
+        travel, moved = far, 0.0
         looks += met
         sweeps += 1
     return sweeps, violation, travel, looks, n_listed, wake
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _distance(u: Floats, before: Floats, d_weights: float, d_bias: float) -> float:
+    """Return ‖u − before‖ in the metric 1/D, and let `before` be u."""
+    p = u.shape[0] - 1
+    total = 0.0
+    for j in range(p):
+        total += (u[j] - before[j]) ** 2
+        before[j] = u[j]
+    bias = u[p] - before[p]
+    before[p] = u[p]
+    return np.sqrt(total / d_weights + bias * bias / d_bias)
 
 
 @njit(cache=True, nogil=True)

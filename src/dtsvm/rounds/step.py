@@ -132,6 +132,8 @@ def local_step(
     flat_z, flat_offsets = z.reshape(z.shape[0], both), offsets.reshape(offsets.shape[0], both)
     inflow = np.empty((2, p + 1))
     flat = inflow.reshape(both)
+    before = np.empty(p + 1)
+    slept = np.empty(row_count.max() if len(row_count) else 0, np.int32)
     looks = 0
     for a in some:
         gain, x, shift, u, pull = gains[a], estimate[a], shifts[a], decisions[a], pulls[a]
@@ -147,14 +149,14 @@ def local_step(
         d_weights, d_bias = gain[0, 0] + gain[1, 0], gain[0, 1] + gain[1, 1]
         moved = 0.0
         for j in range(p):
-            m = inflow[0, j] * gain[0, 0] + inflow[1, j] * gain[1, 0]
-            moved += (m - shift[j]) ** 2
-            shift[j] = m
-            u[j] = d_weights * pull[j] + m
-        m = inflow[0, p] * gain[0, 1] + inflow[1, p] * gain[1, 1]
-        moved = np.sqrt(moved / d_weights + (m - shift[p]) ** 2 / d_bias)
-        shift[p] = m
-        u[p] = d_bias * pull[p] + m
+            shift[j] = inflow[0, j] * gain[0, 0] + inflow[1, j] * gain[1, 0]
+            before[j] = u[j]
+            u[j] = d_weights * pull[j] + shift[j]
+            moved += (u[j] - before[j]) ** 2
+        shift[p] = inflow[0, p] * gain[0, 1] + inflow[1, p] * gain[1, 1]
+        before[p] = u[p]
+        u[p] = d_bias * pull[p] + shift[p]
+        moved = np.sqrt(moved / d_weights + (u[p] - before[p]) ** 2 / d_bias)
 
         sweeps = 0
         if row_count[a] > 0:
@@ -177,11 +179,13 @@ def local_step(
                 d_weights,
                 d_bias,
                 box,
-                travels[a] + moved,
+                before,
+                travels[a],
                 moved,
                 accuracy.shrink * (0.1 if is_free else 1.0),
                 accuracy.floor,
                 accuracy.max_free if is_free else accuracy.max_sweeps,
+                slept,
             )
             looks += looked
         all_sweeps[a] = sweeps

@@ -220,7 +220,7 @@ def _distance(u: Floats, before: Floats, d_weights: float, d_bias: float) -> flo
         before[j] = u[j]
     bias = u[p] - before[p]
     before[p] = u[p]
-    return np.sqrt(total / d_weights + bias * bias / d_bias)
+    return float(np.sqrt(total / d_weights + bias * bias / d_bias))
 
 
 @njit(cache=True, nogil=True)

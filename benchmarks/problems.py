@@ -168,15 +168,19 @@ def breast_cancer(network: Network, C: float, seed: int) -> Problem:
     return Problem("breast cancer", X, y, task, node, network, C, 2.0, 2.0)
 
 
-def vehicle(network: Network, settings: Settings, C: float) -> Problem:
-    """Vehicle rows, standardised; sensors 0–10 and 11–22 are two tasks."""
+def vehicle(network: Network, settings: Settings, rows_an_agent: int, C: float) -> Problem:
+    """Some of the vehicle rows, standardised; sensors 0–10 and 11–22 are two tasks."""
     path = settings.data / "vehicle.npz" if settings.data else None
     if path is None or not path.is_file():
         raise MissingData("needs vehicle.npz: give --data DIR or set DTSVM_DATA.")
     with np.load(path) as held:
         X, y, sensor = held["X"].astype(float), held["y"].astype(float), held["task"]
-    X = np.ascontiguousarray(StandardScaler().fit_transform(X))
-    return _dealt("vehicle", X, y, (sensor > 10).astype(int), network, C, settings.seed)
+    task = (sensor > 10).astype(int)
+    rng = np.random.default_rng(settings.seed)
+    n = rows_an_agent * len(network)
+    drawn = np.concatenate([rng.permutation(np.flatnonzero(task == t))[:n] for t in (0, 1)])
+    X = np.ascontiguousarray(StandardScaler().fit_transform(X)[drawn])
+    return _dealt("vehicle", X, y[drawn], task[drawn], network, C, rng)
 
 
 def synthetic(

@@ -20,10 +20,13 @@ def test_any_classifier_and_any_prices_are_bracketed(seed, n_tasks, C):
     sides = [
         np.array([(lam * (y == s) * (task == t)) @ Xt for t in range(n_tasks)]) for s in (1, -1)
     ]
+    inside = np.minimum(lam, C - lam)
+    room = np.array([(inside * (task == t)) @ Xt for t in range(n_tasks)])
+    slant = np.array([(inside * y)[task == t].sum() for t in range(n_tasks)])
     u = common + specific[task]
     hinge = np.maximum(0, 1 - y * (Xt * u).sum(axis=1))
     loss = np.array([hinge[task == t].sum() for t in range(n_tasks)])
-    value = certify(Tally(loss, *sides), common, specific, share, (1.5, 0.5), C)
+    value = certify(Tally(loss, *sides, room, slant), common, specific, share, (1.5, 0.5), C)
     best = solve_pooled(X, y, task, share, C=C, common_reg=1.5, specific_reg=0.5).objective
     assert value.bound <= best + 1e-7
     assert value.objective >= best - 1e-7
@@ -36,3 +39,23 @@ def test_the_gap_is_relative_to_the_bound():
     assert Certificate(3.0, 2.0).gap == 0.5
     assert Certificate(1.0, 0.0).gap == float("inf")
     assert Certificate(0.0, 0.0).gap == 0.0
+
+
+def test_a_slip_on_the_margin_costs_the_bound_its_square():
+    """Ten rows of each class on the margin and one of each far beyond, λ off by `slip`: w = 1."""
+    C, reg = 0.25, (2.0, 2.0)
+    y = np.repeat([1.0, -1.0], 11)
+    x = np.where(np.arange(22) % 11 == 10, -y, y)
+    rows = np.column_stack([x, np.ones(22)])
+    w = np.array([[0.5, 0.0]])
+
+    def lost(slip):
+        lam = np.where(x == y, 0.075 + slip * y, C)
+        inside = np.minimum(lam, C - lam)
+        sides = ((lam * (y == s) @ rows)[None] for s in (1, -1))
+        tally = Tally(np.array([4.0]), *sides, (inside @ rows)[None], np.array([inside @ y]))
+        return 1.5 - certify(tally, w[0], w, np.ones(1), reg, C).bound
+
+    np.testing.assert_allclose(lost(0.0), 0.0, atol=1e-12)
+    assert 0 < lost(1e-3) < 1e-3
+    assert lost(1e-4) < 0.02 * lost(1e-3)

@@ -107,11 +107,15 @@ def test_dot_is_the_dot_product_for_every_length(rng):
 
 def test_tally_and_pull_sum_what_they_say(rng):
     X, y, _ = setup(9)
-    ids, dual, w = np.arange(30), rng.random(30), rng.normal(size=5)
-    positive, negative, total = np.zeros(5), np.zeros(5), np.zeros(5)
-    loss = tally(X, ids, y, dual, ids, w, positive, negative)
+    ids, w = np.arange(30), rng.normal(size=5)
+    dual = np.clip(rng.normal(0.5, 0.5, 30), 0.0, 1.0)
+    positive, negative, room, total = np.zeros((4, 5))
+    loss, slant = tally(X, ids, y, dual, ids, 1.0, w, positive, negative, room)
     pull(X, ids, y, dual, ids, total)
     Xt = np.column_stack([X, np.ones(30)])
+    inside = np.minimum(dual, 1.0 - dual)
     np.testing.assert_allclose(loss, np.maximum(0, 1 - y * (Xt @ w)).sum())
     np.testing.assert_allclose(positive - negative, total)
     np.testing.assert_allclose(total, Xt.T @ (y * dual))
+    np.testing.assert_allclose(room, Xt.T @ inside)
+    np.testing.assert_allclose(slant, y @ inside)

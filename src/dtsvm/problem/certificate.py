@@ -33,11 +33,14 @@ class Tally(NamedTuple):
     """What the rows contribute, summed over the agents of each task; the bias entry is last.
 
     loss : (T,) hinge loss. positive, negative : (T, p+1) Σ λ x̃ over rows with y = +1 and y = −1.
+    room : (T, p+1) Σ min(λ, C − λ) x̃, how far λ may go both ways. slant : (T,) Σ y min(λ, C − λ).
     """
 
     loss: Floats
     positive: Floats
     negative: Floats
+    room: Floats
+    slant: Floats
 
 
 def objective(
@@ -99,10 +102,14 @@ def certify(
 ) -> Certificate:
     """Certify the classifiers of one group from sums that agents can add up between them.
 
-    λ is made feasible by scaling down the heavier class of each task until Σ yλ = 0. Then with
-    v_t = Σ_{i in t} yᵢλᵢxᵢ any such λ in [0, C] bounds the optimum from below:
+    With v_t = Σ_{i in t} yᵢλᵢxᵢ any λ in [0, C] with Σ yλ = 0 in each task bounds the optimum from
+    below:
 
         D(λ) = Σ λᵢ − ‖Σ_t v_t‖² / 2ε₁ − Σ_t ‖v_t‖² / (2 ε₂ A_t/A)
+
+    λ is made feasible in two ways, and the better bound counts. Moving rows inside the box,
+    λ − θ y min(λ, C − λ), costs little near the optimum: such rows lie on the margin. Where they
+    have no room for it, and in the second way for every task, the heavier class is scaled down.
     """
     eps1, eps2 = reg
     primal = float(
@@ -110,15 +117,37 @@ def certify(
         + 0.5 * eps2 * share @ (specific[:, :-1] ** 2).sum(axis=1)
         + C * tally.loss.sum()
     )
+    scaled = _scaled(tally)
+    bounds = [_bound(linear, v, share, reg) for linear, v in (_moved(tally, *scaled), scaled)]
+    return Certificate(primal, max(bounds))
+
+
+def _scaled(tally: Tally) -> tuple[Floats, Floats]:
+    """Scale the heavier class of each task down; return Σλ (T,) and v (T, p)."""
     plus, minus = tally.positive[:, -1], tally.negative[:, -1]
     both = np.minimum(plus, minus)
     keep_plus = np.divide(both, plus, out=np.zeros_like(both), where=plus > 0)
     keep_minus = np.divide(both, minus, out=np.zeros_like(both), where=minus > 0)
     v = keep_plus[:, None] * tally.positive[:, :-1] - keep_minus[:, None] * tally.negative[:, :-1]
-    linear = 2.0 * both.sum()
+    return 2.0 * both, v
+
+
+def _moved(tally: Tally, linear: Floats, v: Floats) -> tuple[Floats, Floats]:
+    """Move the rows inside the box instead, where they have the room."""
+    plus, minus, room = tally.positive[:, -1], tally.negative[:, -1], tally.room[:, -1]
+    has_room = (np.abs(plus - minus) <= room) & (room > 0)
+    theta = np.divide(plus - minus, room, out=np.zeros_like(room), where=has_room)
+    moved = (tally.positive - tally.negative - theta[:, None] * tally.room)[:, :-1]
+    total = plus + minus - theta * tally.slant
+    return np.where(has_room, total, linear), np.where(has_room[:, None], moved, v)
+
+
+def _bound(linear: Floats, v: Floats, share: Floats, reg: tuple[float, float]) -> float:
+    """D of the best multiple in [0, 1] of a feasible λ, which is feasible too."""
     total = v.sum(axis=0)
     is_held = share > 0  # a task of relays alone has neither rows nor a regulariser
-    curved = total @ total / eps1 + ((v[is_held] ** 2).sum(axis=1) / share[is_held]).sum() / eps2
-    # Shrinking λ as a whole keeps it feasible; take the best multiple in [0, 1].
-    scale = min(1.0, linear / curved) if curved > 0 else 1.0
-    return Certificate(primal, float(scale * linear - 0.5 * scale**2 * curved))
+    of_tasks = ((v[is_held] ** 2).sum(axis=1) / share[is_held]).sum()
+    curved = total @ total / reg[0] + of_tasks / reg[1]
+    gain = float(linear.sum())
+    scale = min(1.0, gain / curved) if curved > 0 else 1.0
+    return float(scale * gain - 0.5 * scale**2 * curved)

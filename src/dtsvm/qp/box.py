@@ -252,23 +252,33 @@ def tally(
     y: Floats,
     dual: Floats,
     ids: Ints,
+    box: float,
     w: Floats,
     positive: Floats,
     negative: Floats,
-) -> float:
-    """Return the hinge loss of classifier `w` over the rows `ids`, and sum λ x̃ class by class.
+    room: Floats,
+) -> tuple[float, float]:
+    """Return the hinge loss of classifier `w` over the rows `ids`, and Σ y min(λ, C − λ).
 
-    `positive` and `negative` receive Σ λᵢ x̃ᵢ over yᵢ = +1 and yᵢ = −1: what the certificate needs.
+    What else the certificate needs is added up: `positive` and `negative` receive Σ λᵢ x̃ᵢ over
+    yᵢ = +1 and yᵢ = −1, `room` receives Σ min(λᵢ, C − λᵢ) x̃ᵢ.
     """
     p = X.shape[1]
-    loss = 0.0
+    loss = slant = 0.0
     for k in range(ids.shape[0]):
         i, r = ids[k], at[k]
         loss += max(0.0, 1.0 - y[i] * (dot(X, r, w) + w[p]))
         weight = dual[i]
-        if weight != 0.0:
-            out = positive if y[i] > 0.0 else negative
+        if weight == 0.0:
+            continue
+        out = positive if y[i] > 0.0 else negative
+        for j in range(p):
+            out[j] += weight * X[r, j]
+        out[p] += weight
+        inside = min(weight, box - weight)
+        if inside > 0.0:
             for j in range(p):
-                out[j] += weight * X[r, j]
-            out[p] += weight
-    return loss
+                room[j] += inside * X[r, j]
+            room[p] += inside
+            slant += inside * y[i]
+    return loss, slant

@@ -49,8 +49,9 @@ def certificates(state: State) -> list[tuple[Certificate, int]]:
     for group in state.derived["groups"]:
         n, p1 = len(group.share), state.n_features + 1
         common, specific = np.zeros(p1), np.zeros((n, p1))
-        sums = Tally(np.zeros(n), np.zeros((n, p1)), np.zeros((n, p1)))
-        _tally_all(group.agents, group.team, *arrays, common, specific, *sums)
+        positive, negative, room = np.zeros((3, n, p1))
+        sums = Tally(np.zeros(n), positive, negative, room, np.zeros(n))
+        _tally_all(group.agents, group.team, *arrays, settings.C, common, specific, *sums)
         reg = settings.common_reg, settings.specific_reg
         value = certify(sums, common, specific, group.share, reg, settings.C)
         found.append((value, group.n_rows))
@@ -74,11 +75,14 @@ def _tally_all(
     team: Slots,
     agents: AgentArrays,
     rows: RowArrays,
+    box: float,
     common: Floats,
     specific: Floats,
     loss: Floats,
     positive: Floats,
     negative: Floats,
+    room: Floats,
+    slant: Floats,
 ) -> None:
     """Average the agents' parts, specific ones team by team, and tally the rows by team."""
     x, row_start, row_count = agents.estimate, agents.row_start, agents.row_count
@@ -95,7 +99,11 @@ def _tally_all(
         a, t = some[k], team[k]
         begin, end = row_start[a], row_start[a] + row_count[a]
         w = common + specific[t]
-        loss[t] += tally(X, at[begin:end], y, dual, ids[begin:end], w, positive[t], negative[t])
+        added, leant = tally(
+            X, at[begin:end], y, dual, ids[begin:end], box, w, positive[t], negative[t], room[t]
+        )
+        loss[t] += added
+        slant[t] += leant
 
 
 def _sum_by(index: NDArray[np.integer[Any]], values: Floats, n: int) -> Floats:

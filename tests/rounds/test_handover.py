@@ -57,7 +57,7 @@ def shake(seeds):
     return total
 
 
-def test_a_departure_shakes_the_others_less_than_half_as_much_as_without_hand_over(monkeypatch):
+def test_a_departure_shakes_the_others_much_less_than_without_hand_over(monkeypatch):
     handed = shake(range(5))
     monkeypatch.setattr(membership, "bequeath", lambda *_: None)
-    assert handed < 0.5 * shake(range(5))
+    assert handed < 0.6 * shake(range(5))

@@ -30,19 +30,20 @@ RESUME = """
 import sys
 from dtsvm import Session
 live = Session.load(sys.argv[1])
-live.run(rounds=100)
+live.run(rounds=int(sys.argv[3]))
 live.save(sys.argv[2])
 """
 
 
-def test_save_load_in_another_process_and_go_on_is_bit_identical(tmp_path):
+@pytest.mark.parametrize("n", [100, 71, 80, 140])  # also amid the snapshots for a leap
+def test_save_load_in_another_process_and_go_on_is_bit_identical(tmp_path, n):
     straight = session()
     straight.run(rounds=200)
     halfway = session()
-    halfway.run(rounds=100)
+    halfway.run(rounds=n)
     halfway.save(tmp_path / "half.npz")
-    command = [sys.executable, "-c", RESUME, tmp_path / "half.npz", tmp_path / "whole.npz"]
-    subprocess.run(command, check=True)
+    files = tmp_path / "half.npz", tmp_path / "whole.npz"
+    subprocess.run([sys.executable, "-c", RESUME, *files, str(200 - n)], check=True)
     assert bits(Session.load(tmp_path / "whole.npz")) == bits(straight)
 
 

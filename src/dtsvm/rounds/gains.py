@@ -28,14 +28,17 @@ def set_penalties(
     start: Floats,
     size: Floats,
     chosen: tuple[float, float],
-) -> None:
+) -> bool:
     """Set ρ on every link end: level · start, or 2η/A where η inside or across nodes is chosen.
+
+    Returns whether one has changed.
 
     `level`, `start` and `size` are by agent slot; a `chosen` η that is not a number is automatic.
     """
     x, z, penalty = agents.estimate, halves.state, halves.penalty
     ids, owner, is_wide = halves.ids, halves.owner, halves.is_wide
     p = x.shape[2] - 1
+    has_changed = False
     for k in range(ids.shape[0]):
         h = ids[k]
         a = owner[h]
@@ -50,7 +53,9 @@ def set_penalties(
             for j in range(p):
                 z[h, c, j] += grown * x[a, c, j]
             z[h, c, p] += grown_bias * x[a, c, p]
+        has_changed |= grown != 0.0 or grown_bias != 0.0
         penalty[h, 0], penalty[h, 1] = weights, bias
+    return has_changed
 
 
 @njit(cache=True, nogil=True)

@@ -13,6 +13,15 @@ from numpy.typing import DTypeLike, NDArray
 
 from dtsvm.problem.settings import Settings
 from dtsvm.qp import pull, squared_norms
+from dtsvm.rounds.extrapolate import (
+    NOTHING,
+    Past,
+    inner_products,
+    leap,
+    mixture,
+    plan,
+    remember,
+)
 from dtsvm.rounds.gains import set_gains, set_penalties
 from dtsvm.rounds.handover import zero_sum
 from dtsvm.rounds.parts import connected
@@ -75,6 +84,8 @@ class State:
         self._lies: Slots | None = None  # where in X an adopted row lies, by slot
         self.age = 0  # rounds since who is here last changed
         self.traffic = 0, 0  # messages and bytes over network links in a round
+        self.past: Past | None = None
+        self._leaps: list[tuple[Slots, NDArray[np.float64]]] = []  # decided and not done
         self.derived: dict[Any, Any] = {}  # from who is here: forgotten at the next change
         self._elsewhere: tuple[dict[int, float], dict[int, tuple[float, float]]] = ({}, {})
         self._is_stale = True
@@ -223,6 +234,8 @@ class State:
     def _touch(self) -> None:
         self._is_stale = True
         self.age = 0
+        self.past = None
+        self._leaps.clear()
 
     @property
     def is_stale(self) -> bool:
@@ -301,14 +314,20 @@ class State:
                 level[agents] = np.exp(np.log(level[agents]).mean(axis=0))
 
     def pull_anew(self) -> None:
-        """Let levels and holds as they now are take effect; the age stays."""
+        """Let leaps, levels and holds as they now are take effect; the age stays."""
         settings, arrays = self.settings, (self.agent_arrays(), self.half_arrays())
         is_across, level = self.halves["is_across"], self.agents["level"]
         inside, across = (
             np.nan if chosen == "auto" else float(chosen)
             for chosen in (settings.task_penalty, settings.node_penalty)
         )
-        set_penalties(*arrays, is_across, level, self._start, self.size, (inside, across))
+        eta = (inside, across)
+        kept = self._leap()
+        has_changed = set_penalties(*arrays, is_across, level, self._start, self.size, eta)
+        if has_changed and self.past is not None:
+            self.past.ages[:] = -1
+        if kept is not None:
+            self.agents["estimate"][:] = kept
         set_gains(
             self._used,
             arrays[0],
@@ -393,13 +412,14 @@ class State:
             return
         for agents in self._parts():
             residual = self.residual(agents)
-            if residual is not None:
-                self.agents["level"][agents] = balanced(
-                    self.agents["level"][agents[0]],
-                    residual,
-                    self.start_penalty(agents[0]),
-                    self.age,
-                )
+            if residual is None:
+                continue
+            products = self.products(agents)
+            if products is not None:
+                self.leap(agents, mixture(products))
+            start = self.start_penalty(agents[0])
+            level = self.agents["level"]
+            level[agents] = balanced(level[agents[0]], residual, start, self.age)
         self.loosen()
         self.pull_anew()
 
@@ -426,6 +446,66 @@ class State:
         starts = np.flatnonzero(np.diff(np.sort(node), prepend=-1))
         twin = halves["twin"][mine]
         return np.where((twin < 0) | (mine < twin), mine, twin), starts.tolist()
+
+    def snapshots(self, n: int) -> Past:
+        """Return where the next `n` rounds leave snapshots for the check that follows.
+
+        Who has chosen a penalty gets the plain iteration.
+        """
+        check = self.next_check()
+        is_plain = (self.settings.task_penalty, self.settings.node_penalty) != ("auto", "auto")
+        planned = plan(self.age + check) if check and not is_plain else None
+        if planned is None or self.age + n < planned[0]:
+            return NOTHING
+        if self.past is None:
+            room = self.halves.capacity, self.agents.capacity, self.n_features + 1
+            self.past = Past.empty(*planned, *room)
+        elif self.past.begin != planned[0]:
+            self.past = self.past._replace(begin=planned[0], step=planned[1])
+        return self.past
+
+    def remember(self) -> None:
+        """Take a snapshot if one is due after the round that comes."""
+        remember(self.age + 1, self.snapshots(1), self.agent_arrays(), self.half_arrays())
+
+    def products(self, agents: Slots) -> NDArray[np.float64] | None:
+        """Inner products of one set's moves, summed as `residual` is; None without snapshots."""
+        if self.past is None or not self.past.is_whole:
+            return None
+        ends, starts = self._own_ends(agents)
+        return summed(inner_products(ends, self.past, self.halves["penalty"]), starts)
+
+    def leap(self, agents: Slots, gamma: NDArray[np.float64] | None) -> None:
+        """Let one set's z become a mixture of its snapshots, if there are any, at `pull_anew`."""
+        if gamma is not None and self.past is not None and self.past.is_whole:
+            self._leaps.append((agents, gamma))
+
+    def _leap(self) -> NDArray[np.float64] | None:
+        """Do the leaps decided; return x as it was.
+
+        For a new penalty x leaps along; otherwise it stays what the agents have found.
+        """
+        if not self._leaps or self.past is None:
+            return None
+        x, z = self.agents["estimate"], self.halves["state"]
+        kept = x.copy()
+        for agents, gamma in self._leaps:
+            leap(gamma, agents, self._own_ends(agents)[0], self.past, x, z)
+        self._leaps.clear()
+        return kept
+
+    def _own_ends(self, agents: Slots) -> tuple[Slots, list[int]]:
+        """All link ends of one set, and where each node's begin."""
+        key = "own ends", int(agents[0])
+        if key not in self.derived:
+            owner = self.halves["owner"][self._half_ids]
+            is_mine = self._is_in(agents)[owner]
+            node = self.agents["node"][owner[is_mine]]
+            order = np.argsort(node, kind="stable")
+            starts = np.flatnonzero(np.diff(node[order], prepend=-1))
+            self.derived[key] = self._half_ids[is_mine][order], starts.tolist()
+        found: tuple[Slots, list[int]] = self.derived[key]
+        return found
 
     def loosen(self) -> None:
         """Hold free biases that have not come to rest less firmly."""

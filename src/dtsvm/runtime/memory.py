@@ -25,6 +25,7 @@ from dtsvm.rounds import (
     exchange,
     local_step,
 )
+from dtsvm.rounds.extrapolate import Past, remember
 from dtsvm.rounds.step import Accuracy, AgentArrays, HalfArrays, RowArrays, tightened
 
 __all__ = ["Memory"]
@@ -216,6 +217,7 @@ class Memory:
             state.accuracy,
             state.age,
             state.is_check_at(state.age + n),
+            state.snapshots(n),
             tol,
             look - self.n_rounds,
             PARALLEL_WORK / state.n_features if self._threads > 1 else np.inf,
@@ -256,7 +258,8 @@ class _Job(NamedTuple):
     """Rounds to run; row k of `log` is round k: primal and dual residual, sweeps, rows looked at.
 
     `heard` says which messages of a round arrive, `has_check` whether the last round is measured
-    for a check. Rounds end early when the residuals are within `tol` after `not_before` rounds.
+    for a check, `past` keeps snapshots. Rounds end early when the residuals are within `tol` after
+    `not_before` rounds.
     """
 
     n: int
@@ -267,6 +270,7 @@ class _Job(NamedTuple):
     accuracy: Accuracy
     age: int
     has_check: bool
+    past: Past
     tol: float
     not_before: int
     heavy: float  # rows looked at in a round that is worth more than one thread
@@ -291,6 +295,7 @@ def _exchange_all(
         if norm[a] > 0.0:
             dual = max(dual, drift[a] / norm[a])
     job.log[k, 0], job.log[k, 1], job.log[k, 2] = primal, dual, sweeps
+    remember(job.age + k + 1, job.past, agents, halves)
 
 
 @njit(cache=True, nogil=True)

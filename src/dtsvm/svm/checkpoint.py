@@ -19,6 +19,7 @@ from dtsvm.data.files import digest_of, write_atomically
 from dtsvm.errors import DataError, ModelFileError
 from dtsvm.problem import Settings
 from dtsvm.rounds import Membership
+from dtsvm.rounds.extrapolate import Past
 from dtsvm.runtime import Memory
 from dtsvm.svm.classifier import LinearClassifier
 from dtsvm.svm.presence import Event
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["load", "save"]
 
-FORMAT, VERSION = "dtsvm session", 2
+FORMAT, VERSION = "dtsvm session", 3
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -39,6 +40,8 @@ def save(live: Session, path: str | PathLike[str]) -> None:
     arrays: Arrays = {"history": memory.history.array()}
     for name, table in _tables(members).items():
         arrays.update({f"{name}.{key}": values for key, values in table.dump().items()})
+    if (past := members.state.past) is not None:
+        arrays.update({f"past.{key}": np.asarray(value) for key, value in past._asdict().items()})
     owners = list(members.state.row_slots)
     arrays["row_owner"] = np.repeat(owners, [len(members.state.row_slots[a]) for a in owners])
     arrays["row_slot"] = np.concatenate([np.zeros(0, np.int64), *members.state.row_slots.values()])
@@ -100,6 +103,9 @@ def _restore_members(head: dict[str, Any], arrays: Arrays, settings: Settings) -
     members.restore(head["members"])
     slots, owner = arrays["row_slot"], arrays["row_owner"]
     members.state.row_slots = {a: slots[owner == a] for a in head["owners"]}
+    if "past.z" in arrays:
+        begin, step, *snapshots = (arrays[f"past.{key}"] for key in Past._fields)
+        members.state.past = Past(int(begin), int(step), *snapshots)
     return members
 
 

@@ -120,6 +120,9 @@ class Balancer:
                     del self._open[team.group]  # nobody to agree with
                     continue
                 numbers = tuple(found.ravel().tolist())
+                products = self.state.products(team.agents)
+                if products is not None:
+                    numbers += tuple(products.tolist())
                 decided = self.ledger.level(team.group).decided
                 tally = Tally(team.group, node, incarnation, round_, decided, self.check, numbers)
                 self.ledger.merge({}, [tally])
@@ -149,10 +152,16 @@ class Balancer:
         )
 
     def apply(self) -> None:
-        """Write the levels known into the agents; `State.pull_anew` lets them take effect."""
+        """Leap where that was decided, and write the levels known into the agents.
+
+        `State.pull_anew` lets them take effect.
+        """
         for team in self.teams:
+            level = self.ledger.level(team.group)
+            if level.leap and level.decided == self._applied[team.group].decided + 1:
+                self.state.leap(team.agents, np.array(level.leap))
             self._set(team)
 
     def _set(self, team: Team) -> None:
         level = self._applied[team.group] = self.ledger.level(team.group)
-        self.state.agents["level"][team.agents] = level[1:]
+        self.state.agents["level"][team.agents] = level[1:4]

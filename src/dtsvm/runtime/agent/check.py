@@ -10,6 +10,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
+from dtsvm.rounds.extrapolate import N_PRODUCTS, STEPS
 from dtsvm.runtime.agent import wire_pb2 as wire
 from dtsvm.runtime.agent.ledger import Level, Tally
 from dtsvm.runtime.agent.roster import Entry, Pair
@@ -26,7 +27,8 @@ __all__ = [
     "read_values",
 ]
 
-PROTOCOL = 2
+PROTOCOL = 3
+MOST_LEAP = 1e9
 NUMBER = np.dtype("<f8")
 NODE_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,61}[A-Za-z0-9])?")
 MOST_NAME, MOST_MEMBERS, MOST_TASKS, MOST_COUPLES = 128, 4096, 256, 65536
@@ -116,13 +118,17 @@ def _level(level: Any) -> Level:
         raise Refused(f"its ledger has a level out of all measure for {level.group[:80]!r}")
     if level.decided >= MOST_COUNT:
         raise Refused("its ledger counts too far")
-    return Level(level.decided, level.weights, level.bias, level.tail)
+    leap = tuple(level.leap)
+    if len(leap) not in (0, STEPS) or not all(abs(value) < MOST_LEAP for value in leap):
+        raise Refused(f"its ledger has a leap out of all measure for {level.group[:80]!r}")
+    return Level(level.decided, level.weights, level.bias, level.tail, leap)
 
 
 def _tally(tally: Any) -> Tally:
     found = tuple(tally.found)
-    if len(found) != 6 or not all(isfinite(value) and value >= 0 for value in found):
-        raise Refused("its ledger has a tally that is not six squares")
+    is_long = len(found) == 6 + N_PRODUCTS
+    if not (is_long or len(found) == 6) or not all(map(isfinite, found)) or min(found[:6]) < 0:
+        raise Refused("its ledger has a tally that is not of squares and products")
     if max(tally.incarnation, tally.round, tally.decided) >= MOST_COUNT:
         raise Refused("its ledger counts too far")
     return Tally(

@@ -21,7 +21,7 @@ from dtsvm.runtime.agent.node import Node
 
 __all__ = ["dump", "kept_round", "restore"]
 
-FORMAT, VERSION = "dtsvm agent", 2
+FORMAT, VERSION = "dtsvm agent", 3
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -82,7 +82,10 @@ def restore(node: Node, content: bytes, where: str = "The checkpoint") -> None:
             _restore_task(node, kept, arrays, i)
     node.roster.merge([], [(one, other) for one, other in head["couples"]])
     node.round = head["round"]
-    levels = {group: Level(*level) for group, level in head.get("levels", {}).items()}
+    levels = {
+        group: Level(decided, weights, bias, tail, tuple(leap))
+        for group, (decided, weights, bias, tail, leap) in head["levels"].items()
+    }
     node.ledger.merge(levels, [])
     node.ends.remembered = {
         (task, other, to): (arrays["penalty"][k], arrays["edge_state"][k])

@@ -17,12 +17,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dtsvm.rounds.extrapolate import mixture
 from dtsvm.rounds.penalty import balanced, summed
 from dtsvm.runtime.agent import wire_pb2 as wire
 
 __all__ = ["Ledger", "Level", "Tally"]
 
-Found = tuple[float, ...]  # six: `rounds.step.HalfArrays.residual`, summed
+# Six numbers, `rounds.step.HalfArrays.residual`, summed; then, if the node has all its snapshots,
+# `rounds.extrapolate.N_PRODUCTS` more.
+Found = tuple[float, ...]
 
 
 class Level(NamedTuple):
@@ -32,6 +35,7 @@ class Level(NamedTuple):
     weights: float = 1.0
     bias: float = 1.0
     tail: float = 1.0
+    leap: tuple[float, ...] = ()  # γ of `rounds.extrapolate`, if all nodes had their snapshots
 
 
 @dataclass(frozen=True)
@@ -93,9 +97,15 @@ class Ledger:
         if not all(self.has_tallied(group, node, check) for node in nodes):
             return False
         now = self.level(group)
-        found = np.array([self.tallies[group, node].found for node in nodes]).reshape(-1, 3, 2)
-        level = balanced(np.array(now[1:]), summed(found), start, check)
-        self._raise(group, Level(now.decided + 1, *level.tolist()))
+        found = [np.array(self.tallies[group, node].found) for node in nodes]
+        residual = summed(np.array([each[:6].reshape(3, 2) for each in found]))
+        level = balanced(np.array(now[1:4]), residual, start, check)
+        gamma = None
+        if all(len(each) > 6 for each in found):
+            gamma = mixture(summed(np.array([each[6:] for each in found])))
+        leap = () if gamma is None else tuple(gamma.tolist())
+        weights, bias, tail = level.tolist()
+        self._raise(group, Level(now.decided + 1, weights, bias, tail, leap))
         self._seal()
         return True
 

@@ -364,6 +364,8 @@ class Node:
 
     def _grow_older(self, check: int, now: float) -> None:
         """Count the round, and begin a check if it is time."""
+        if self._age == self.state.age + 1:
+            self.state.remember()
         self.state.age = max(self._age, 0)
         if check and check != self.balancer.check:
             self.state.loosen()

@@ -115,13 +115,16 @@ from dtsvm import Session
 path, wait = sys.argv[1], random.Random(1)
 expected = Session.load(path).history.tobytes()
 halfway = 0
+ready, tell = os.pipe()
 for _ in range(100):
     child = os.fork()
     if child == 0:
         live = Session.load(path)
+        os.write(tell, b".")
         while True:
             live.save(path)
-    time.sleep(wait.uniform(0.005, 0.04))
+    os.read(ready, 1)
+    time.sleep(wait.uniform(0.0, 0.03))
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     assert Session.load(path).history.tobytes() == expected

@@ -13,27 +13,11 @@ from numpy.typing import DTypeLike, NDArray
 
 from dtsvm.problem.settings import Settings
 from dtsvm.qp import pull, squared_norms
-from dtsvm.rounds.extrapolate import (
-    NOTHING,
-    Past,
-    inner_products,
-    leap,
-    mixture,
-    plan,
-    remember,
-)
+from dtsvm.rounds.extrapolate import Past, leap
 from dtsvm.rounds.gains import set_gains, set_penalties
 from dtsvm.rounds.handover import zero_sum
 from dtsvm.rounds.parts import connected
-from dtsvm.rounds.penalty import (
-    balanced,
-    is_check,
-    link_flow,
-    loosened,
-    next_check,
-    start_penalty,
-    summed,
-)
+from dtsvm.rounds.penalty import link_flow, start_penalty
 from dtsvm.rounds.step import Accuracy, AgentArrays, HalfArrays, RowArrays
 from dtsvm.rounds.table import Table
 
@@ -309,7 +293,7 @@ class State:
         for c, part in enumerate((self.common_part, self.specific_part)):
             offset[self._used, c] = zero_sum(offset[self._used, c], part[self._used])
         level = self.agents["level"]
-        for agents in self._parts():
+        for agents in self.parts():
             if (level[agents] != level[agents[0]]).any():  # sets that have just met
                 level[agents] = np.exp(np.log(level[agents]).mean(axis=0))
 
@@ -339,142 +323,6 @@ class State:
             (float(settings.common_reg), float(settings.specific_reg)),
         )
 
-    def _start_penalties(self) -> NDArray[np.float64]:
-        """ρ to begin with, for the weights and the bias, by agent slot."""
-        start = np.ones((self.agents.capacity, 2))
-        settings = self.settings
-        if "auto" not in (settings.task_penalty, settings.node_penalty):
-            return start
-        if self._elsewhere[1]:
-            for agent, rho in self._elsewhere[1].items():
-                start[agent] = rho
-            return start
-        for agents in self._parts():
-            slots = np.concatenate([self.row_slots[a] for a in agents.tolist()])
-            square = self.rows["norms"][slots].mean() / self.n_features if len(slots) else 1.0
-            start[agents] = start_penalty(
-                link_flow(*self._graph(agents)),
-                settings.C,
-                (settings.common_reg, settings.specific_reg),
-                self.size[agents[0]],
-                max(float(square), 1e-12),
-            )
-        return start
-
-    def start_penalty(self, agent: int) -> float:
-        """Return the weights' ρ an agent's links begin with."""
-        return float(self._start[agent, 0])
-
-    def _parts(self) -> list[Slots]:
-        """The agents that must agree on the common part, set by set."""
-        if "parts" not in self.derived:
-            part = self.common_part[self._used]
-            order = np.argsort(part, kind="stable")
-            cuts = np.flatnonzero(np.diff(part[order])) + 1
-            # Of nothing, numpy makes one empty set.
-            self.derived["parts"] = np.split(self._used[order], cuts) if len(part) else []
-        parts: list[Slots] = self.derived["parts"]
-        return parts
-
-    def _graph(self, agents: Slots) -> tuple[int, NDArray[np.int64]]:
-        """The graph messages of one set travel on: its nodes, or its agents if on one node."""
-        halves = self.halves
-        mine = self._firsts[self._is_in(agents)[halves["owner"][self._firsts]]]
-        across = mine[halves["is_across"][mine]]
-        column = self.agents["node"] if len(across) else np.arange(self.agents.capacity)
-        mine = across if len(across) else mine
-        ends = np.stack([halves["owner"][mine], halves["owner"][halves["twin"][mine]]], 1)
-        found, flat = np.unique(column[ends], return_inverse=True)
-        links = np.unique(np.sort(flat.reshape(-1, 2), axis=1), axis=0)
-        return len(found), links
-
-    def _is_in(self, agents: Slots) -> NDArray[np.bool_]:
-        is_in = np.zeros(self.agents.capacity, bool)
-        is_in[agents] = True
-        return is_in
-
-    def next_check(self) -> int | None:
-        """Return in how many rounds the penalties are to be balanced; None if never again."""
-        if "auto" not in (self.settings.task_penalty, self.settings.node_penalty):
-            return None
-        check = next_check(self.age)
-        return None if check is None else check - self.age
-
-    def is_check_at(self, age: int) -> bool:
-        """Whether penalties are balanced at this age."""
-        is_auto = "auto" in (self.settings.task_penalty, self.settings.node_penalty)
-        return is_auto and is_check(age)
-
-    def count_rounds(self, n: int) -> None:
-        """Grow older by `n` rounds, and balance the penalties if it is time."""
-        self.age += n
-        if not self.is_check_at(self.age):
-            return
-        for agents in self._parts():
-            residual = self.residual(agents)
-            if residual is None:
-                continue
-            products = self.products(agents)
-            if products is not None:
-                self.leap(agents, mixture(products))
-            start = self.start_penalty(agents[0])
-            level = self.agents["level"]
-            level[agents] = balanced(level[agents[0]], residual, start, self.age)
-        self.loosen()
-        self.pull_anew()
-
-    def residual(self, agents: Slots) -> NDArray[np.float64] | None:
-        """What one set's links show, summed: see `HalfArrays.residual`; None if it has no link.
-
-        Every link counts at both its ends: each node adds up its own, then the nodes are added up,
-        so that nodes in processes of their own come to the same bits.
-        """
-        key = "ends", int(agents[0])
-        if key not in self.derived:
-            self.derived[key] = self._ends_by_node(agents)
-        noted, starts = self.derived[key]
-        return summed(self.halves["residual"][noted], starts) if len(noted) else None
-
-    def _ends_by_node(self, agents: Slots) -> tuple[Slots, list[int]]:
-        """Where `exchange` notes what one set's link ends show, and where each node's begin."""
-        halves = self.halves
-        mine = self._half_ids[self._is_in(agents)[halves["owner"][self._half_ids]]]
-        across = mine[halves["is_across"][mine]]
-        mine = across if len(across) else mine
-        node = self.agents["node"][halves["owner"][mine]]
-        mine = mine[np.argsort(node, kind="stable")]
-        starts = np.flatnonzero(np.diff(np.sort(node), prepend=-1))
-        twin = halves["twin"][mine]
-        return np.where((twin < 0) | (mine < twin), mine, twin), starts.tolist()
-
-    def snapshots(self, n: int) -> Past:
-        """Return where the next `n` rounds leave snapshots for the check that follows.
-
-        Who has chosen a penalty gets the plain iteration.
-        """
-        check = self.next_check()
-        is_plain = (self.settings.task_penalty, self.settings.node_penalty) != ("auto", "auto")
-        planned = plan(self.age + check) if check and not is_plain else None
-        if planned is None or self.age + n < planned[0]:
-            return NOTHING
-        if self.past is None:
-            room = self.halves.capacity, self.agents.capacity, self.n_features + 1
-            self.past = Past.empty(*planned, *room)
-        elif self.past.begin != planned[0]:
-            self.past = self.past._replace(begin=planned[0], step=planned[1])
-        return self.past
-
-    def remember(self) -> None:
-        """Take a snapshot if one is due after the round that comes."""
-        remember(self.age + 1, self.snapshots(1), self.agent_arrays(), self.half_arrays())
-
-    def products(self, agents: Slots) -> NDArray[np.float64] | None:
-        """Inner products of one set's moves, summed as `residual` is; None without snapshots."""
-        if self.past is None or not self.past.is_whole:
-            return None
-        ends, starts = self._own_ends(agents)
-        return summed(inner_products(ends, self.past, self.halves["penalty"]), starts)
-
     def leap(self, agents: Slots, gamma: NDArray[np.float64] | None) -> None:
         """Let one set's z become a mixture of its snapshots, if there are any, at `pull_anew`."""
         if gamma is not None and self.past is not None and self.past.is_whole:
@@ -490,16 +338,16 @@ class State:
         x, z = self.agents["estimate"], self.halves["state"]
         kept = x.copy()
         for agents, gamma in self._leaps:
-            leap(gamma, agents, self._own_ends(agents)[0], self.past, x, z)
+            leap(gamma, agents, self.own_ends(agents)[0], self.past, x, z)
         self._leaps.clear()
         return kept
 
-    def _own_ends(self, agents: Slots) -> tuple[Slots, list[int]]:
+    def own_ends(self, agents: Slots) -> tuple[Slots, list[int]]:
         """All link ends of one set, and where each node's begin."""
         key = "own ends", int(agents[0])
         if key not in self.derived:
             owner = self.halves["owner"][self._half_ids]
-            is_mine = self._is_in(agents)[owner]
+            is_mine = self.is_in(agents)[owner]
             node = self.agents["node"][owner[is_mine]]
             order = np.argsort(node, kind="stable")
             starts = np.flatnonzero(np.diff(node[order], prepend=-1))
@@ -507,12 +355,60 @@ class State:
         found: tuple[Slots, list[int]] = self.derived[key]
         return found
 
-    def loosen(self) -> None:
-        """Hold free biases that have not come to rest less firmly."""
-        free = self._used[(self.agents["prox"][self._used] > 0).any(axis=1)]
-        drift, before, hold = (self.agents[name] for name in ("drift", "drift_before", "hold"))
-        hold[free] = loosened(hold[free], drift[free], before[free])
-        before[free] = drift[free]
+    def _start_penalties(self) -> NDArray[np.float64]:
+        """ρ to begin with, for the weights and the bias, by agent slot."""
+        start = np.ones((self.agents.capacity, 2))
+        settings = self.settings
+        if "auto" not in (settings.task_penalty, settings.node_penalty):
+            return start
+        if self._elsewhere[1]:
+            for agent, rho in self._elsewhere[1].items():
+                start[agent] = rho
+            return start
+        for agents in self.parts():
+            slots = np.concatenate([self.row_slots[a] for a in agents.tolist()])
+            square = self.rows["norms"][slots].mean() / self.n_features if len(slots) else 1.0
+            start[agents] = start_penalty(
+                link_flow(*self._graph(agents)),
+                settings.C,
+                (settings.common_reg, settings.specific_reg),
+                self.size[agents[0]],
+                max(float(square), 1e-12),
+            )
+        return start
+
+    def start_penalty(self, agent: int) -> float:
+        """Return the weights' ρ an agent's links begin with."""
+        return float(self._start[agent, 0])
+
+    def parts(self) -> list[Slots]:
+        """The agents that must agree on the common part, set by set."""
+        if "parts" not in self.derived:
+            part = self.common_part[self._used]
+            order = np.argsort(part, kind="stable")
+            cuts = np.flatnonzero(np.diff(part[order])) + 1
+            # Of nothing, numpy makes one empty set.
+            self.derived["parts"] = np.split(self._used[order], cuts) if len(part) else []
+        parts: list[Slots] = self.derived["parts"]
+        return parts
+
+    def _graph(self, agents: Slots) -> tuple[int, NDArray[np.int64]]:
+        """The graph messages of one set travel on: its nodes, or its agents if on one node."""
+        halves = self.halves
+        mine = self._firsts[self.is_in(agents)[halves["owner"][self._firsts]]]
+        across = mine[halves["is_across"][mine]]
+        column = self.agents["node"] if len(across) else np.arange(self.agents.capacity)
+        mine = across if len(across) else mine
+        ends = np.stack([halves["owner"][mine], halves["owner"][halves["twin"][mine]]], 1)
+        found, flat = np.unique(column[ends], return_inverse=True)
+        links = np.unique(np.sort(flat.reshape(-1, 2), axis=1), axis=0)
+        return len(found), links
+
+    def is_in(self, agents: Slots) -> NDArray[np.bool_]:
+        """Whether an agent is one of these, by slot."""
+        is_in = np.zeros(self.agents.capacity, bool)
+        is_in[agents] = True
+        return is_in
 
     @property
     def used(self) -> Slots:

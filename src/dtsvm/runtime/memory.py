@@ -25,6 +25,7 @@ from dtsvm.rounds import (
     exchange,
     local_step,
 )
+from dtsvm.rounds.checks import balance, is_check_at, rounds_to_check, snapshots
 from dtsvm.rounds.extrapolate import Past, remember
 from dtsvm.rounds.step import Accuracy, AgentArrays, HalfArrays, RowArrays, tightened
 
@@ -123,7 +124,7 @@ class Memory:
         """How many rounds may pass without looking up: to a limit, a check or a milestone."""
         done = self.n_rounds - rule.n_rounds
         milestone = max(64, 1 << done.bit_length()) - done
-        check = self.state.next_check() or milestone
+        check = rounds_to_check(self.state) or milestone
         return min(chunk, last - self.n_rounds, milestone, check)
 
     def _look(self, rule: Stopping) -> tuple[bool, bool]:
@@ -170,7 +171,9 @@ class Memory:
             self._rng.bit_generator.state = drawn_from
             self._draw_heard(done)
         self.history.append(self._block(log[:done]))
-        state.count_rounds(done)
+        state.age += done
+        if is_check_at(state, state.age):
+            balance(state)
 
     def _block(self, log: NDArray[np.float64]) -> NDArray[np.void]:
         """History rows from the compiled loop's log."""
@@ -216,8 +219,8 @@ class Memory:
             state.settings.relaxation,
             state.accuracy,
             state.age,
-            state.is_check_at(state.age + n),
-            state.snapshots(n),
+            is_check_at(state, state.age + n),
+            snapshots(state, n),
             tol,
             look - self.n_rounds,
             PARALLEL_WORK / state.n_features if self._threads > 1 else np.inf,

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dtsvm.rounds import State
+from dtsvm.rounds.checks import products, residual
 from dtsvm.rounds.penalty import last_check, next_check
 from dtsvm.runtime.agent.ledger import Ledger, Level, Tally
 
@@ -115,14 +116,14 @@ class Balancer:
         for team in self._undecided():
             is_measured = all(self._measured.get(half) == self.check for half in team.halves)
             if is_measured and not self.ledger.has_tallied(team.group, node, self.check):
-                found = self.state.residual(team.agents)
+                found = residual(self.state, team.agents)
                 if found is None:
                     del self._open[team.group]  # nobody to agree with
                     continue
                 numbers = tuple(found.ravel().tolist())
-                products = self.state.products(team.agents)
-                if products is not None:
-                    numbers += tuple(products.tolist())
+                moves = products(self.state, team.agents)
+                if moves is not None:
+                    numbers += tuple(moves.tolist())
                 decided = self.ledger.level(team.group).decided
                 tally = Tally(team.group, node, incarnation, round_, decided, self.check, numbers)
                 self.ledger.merge({}, [tally])

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from dtsvm.errors import NetworkError
 from dtsvm.problem import Settings
 from dtsvm.rounds import State
+from dtsvm.rounds.checks import loosen, take_snapshot
 from dtsvm.runtime.agent import wire_pb2 as wire
 from dtsvm.runtime.agent.adapt import adapt
 from dtsvm.runtime.agent.balance import Balancer
@@ -365,10 +366,10 @@ class Node:
     def _grow_older(self, check: int, now: float) -> None:
         """Count the round, and begin a check if it is time."""
         if self._age == self.state.age + 1:
-            self.state.remember()
+            take_snapshot(self.state)
         self.state.age = max(self._age, 0)
         if check and check != self.balancer.check:
-            self.state.loosen()
+            loosen(self.state)
             self.state.pull_anew()
             self.balancer.open(check, now + self.timing.round_seconds)
         if check:

@@ -1,6 +1,6 @@
 """Checks: at ages 10, 20, 40, … a network looks at its links, balances penalties, and leaps.
 
-Sums over links are made node by node and then over the nodes, each correctly rounded, so that nodes
+Sums over links are made node by node in the order of ranks and then over the nodes, so that nodes
 in processes of their own come to the same bits as nodes in one.
 """
 
@@ -71,7 +71,7 @@ def residual(state: State, agents: Slots) -> Floats | None:
     return summed(state.halves["residual"][noted], starts) if len(noted) else None
 
 
-def _noted(state: State, agents: Slots) -> tuple[Slots, list[int]]:
+def _noted(state: State, agents: Slots) -> tuple[Slots, Slots]:
     """Where `exchange` notes what one set's link ends show, and where each node's begin."""
     halves = state.halves
     mine, _ = state.own_ends(agents)
@@ -80,7 +80,7 @@ def _noted(state: State, agents: Slots) -> tuple[Slots, list[int]]:
     node = state.agents["node"][halves["owner"][mine]]
     starts = np.flatnonzero(np.diff(node, prepend=-1))
     twin = halves["twin"][mine]
-    return np.where((twin < 0) | (mine < twin), mine, twin), starts.tolist()
+    return np.where((twin < 0) | (mine < twin), mine, twin), starts
 
 
 def products(state: State, agents: Slots) -> Floats | None:

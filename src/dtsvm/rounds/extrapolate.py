@@ -41,6 +41,7 @@ FIRST = 40  # no leap at an earlier check
 STEPS, SPAN = 6, 0.25  # between snapshots, and which share of the rounds so far they cover
 N_PRODUCTS = STEPS * (STEPS + 1) // 2
 RIDGE, MOST = 1e-8, 1e8
+UPPER = np.triu_indices(STEPS)
 
 
 class Past(NamedTuple):
@@ -113,7 +114,7 @@ def inner_products(ends: Ints, past: Past, penalty: Floats) -> Floats:
 def mixture(products: Floats) -> Floats | None:
     """Return γ from the summed inner products; None if nothing moves or γ is out of all measure."""
     gram = np.zeros((STEPS, STEPS))
-    gram[np.triu_indices(STEPS)] = products
+    gram[UPPER] = products
     gram += np.triu(gram, 1).T
     trace = float(np.trace(gram))
     if not 0.0 < trace < np.inf:

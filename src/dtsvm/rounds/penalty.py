@@ -16,11 +16,10 @@ Carli, Schenato & Todescato, 2021).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import pairwise
 from math import fsum
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csc_array, diags_array
 from scipy.sparse.linalg import splu
@@ -37,6 +36,7 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 CHECKS = tuple(10 << k for k in range(16))  # ages at which penalties are balanced
 SCALE = 2.5  # ρ ‖x‖ / ‖λ‖ to aim at
@@ -127,15 +127,25 @@ def balanced(level: Floats, found: Floats, start: float, age: int) -> Floats:
     return np.array([weights, np.clip(bias * ratio[1] / ratio[0], *BIAS_BAND), tail])
 
 
-def summed(residuals: Floats, starts: Iterable[int] = (0,)) -> Floats:
-    """Add (n, …) arrays up, segment by segment and then the segments, to the same bits anywhere.
+def summed(values: Floats, starts: Ints) -> Floats:
+    """Add (n, …) arrays up, segment by segment in their order, then the segments in any.
 
-    Each sum is correctly rounded, so the order within it does not matter.
+    The second sum is correctly rounded: nodes come to the same bits, in whatever order they stand.
     """
-    cuts = list(pairwise([*starts, len(residuals)]))
-    columns = residuals.reshape(len(residuals), -1).T.tolist()
-    totals = [fsum(fsum(column[i:j]) for i, j in cuts) for column in columns]
-    return np.array(totals).reshape(residuals.shape[1:])
+    shape = values.shape[1:]
+    segments = _segment_sums(values.reshape(len(values), -1), starts)
+    return np.array([fsum(column) for column in segments.T.tolist()]).reshape(shape)
+
+
+@njit(cache=True, nogil=True)
+def _segment_sums(values: Floats, starts: Ints) -> Floats:
+    out = np.zeros((len(starts), values.shape[1]))
+    for k in range(len(starts)):
+        end = starts[k + 1] if k + 1 < len(starts) else len(values)
+        for i in range(starts[k], end):
+            for j in range(values.shape[1]):
+                out[k, j] += values[i, j]
+    return out
 
 
 def loosened(hold: Floats, drift: Floats, before: Floats) -> Floats:

@@ -342,17 +342,17 @@ class State:
         self._leaps.clear()
         return kept
 
-    def own_ends(self, agents: Slots) -> tuple[Slots, list[int]]:
-        """All link ends of one set, and where each node's begin."""
+    def own_ends(self, agents: Slots) -> tuple[Slots, Slots]:
+        """All link ends of one set in the order in which they are added up; where nodes begin."""
         key = "own ends", int(agents[0])
         if key not in self.derived:
-            owner = self.halves["owner"][self._half_ids]
-            is_mine = self.is_in(agents)[owner]
-            node = self.agents["node"][owner[is_mine]]
-            order = np.argsort(node, kind="stable")
-            starts = np.flatnonzero(np.diff(node[order], prepend=-1))
-            self.derived[key] = self._half_ids[is_mine][order], starts.tolist()
-        found: tuple[Slots, list[int]] = self.derived[key]
+            halves = self.halves
+            ends = self._half_ids[self.is_in(agents)[halves["owner"][self._half_ids]]]
+            owner = halves["owner"][ends]
+            node, task = self.agents["node"][owner], self.agents["task"][owner]
+            order = np.lexsort((halves["other_task"][ends], halves["other_node"][ends], task, node))
+            self.derived[key] = ends[order], np.flatnonzero(np.diff(node[order], prepend=-1))
+        found: tuple[Slots, Slots] = self.derived[key]
         return found
 
     def _start_penalties(self) -> NDArray[np.float64]:

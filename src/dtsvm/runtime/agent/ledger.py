@@ -98,11 +98,12 @@ class Ledger:
             return False
         now = self.level(group)
         found = [np.array(self.tallies[group, node].found) for node in nodes]
-        residual = summed(np.array([each[:6].reshape(3, 2) for each in found]))
+        each_node = np.arange(len(found))
+        residual = summed(np.array([each[:6].reshape(3, 2) for each in found]), each_node)
         level = balanced(np.array(now[1:4]), residual, start, check)
         gamma = None
         if all(len(each) > 6 for each in found):
-            gamma = mixture(summed(np.array([each[6:] for each in found])))
+            gamma = mixture(summed(np.array([each[6:] for each in found]), each_node))
         leap = () if gamma is None else tuple(gamma.tolist())
         weights, bias, tail = level.tolist()
         self._raise(group, Level(now.decided + 1, weights, bias, tail, leap))

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import socket
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +35,24 @@ def free_addresses(n: int) -> list[str]:
             one.close()
 
 
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Put signals off until a child that is being started is known, so that it can be ended."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals come to the main thread only
+        return
+    late: list[int] = []
+    signs = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {sign: signal.signal(sign, lambda number, _: late.append(number)) for sign in signs}
+    try:
+        yield
+    finally:
+        for sign, handler in before.items():
+            signal.signal(sign, handler)
+        for number in late:
+            signal.raise_signal(number)
+
+
 class Children:
     """The agents of a site that run as children; leaving the ``with`` block ends them all.
 
@@ -46,7 +68,7 @@ class Children:
 
     def start(self, name: str) -> None:
         """Start a node's agent."""
-        with self.log(name).open("ab") as log:
+        with self.log(name).open("ab") as log, _uninterrupted():
             self.running[name] = subprocess.Popen(
                 [*COMMAND, str(self.site / name / "node.toml")],
                 stdin=subprocess.DEVNULL,

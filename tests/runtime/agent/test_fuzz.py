@@ -113,4 +113,5 @@ def test_a_live_agent_goes_on_and_keeps_its_state_under_malformed_messages(tmp_p
         agents.running.pop("b").wait(60)
     live = make_session(network, blocks, ENDLESS)
     live.run(rounds=load_model(tmp_path / "b" / "model.json").info_.n_rounds)
-    assert np.array_equal(weights(tmp_path, "b", "one"), right(live, "one", "b"))
+    # The link to `a` began the count of rounds anew, so both come to rest by other steps.
+    np.testing.assert_allclose(weights(tmp_path, "b", "one"), right(live, "one", "b"), rtol=1e-9)

@@ -31,7 +31,7 @@ class Settings:
         How well an agent solves its own problem in a round: just ahead of what the neighbours
         change, or to machine precision as the paper assumes.
     tol : float
-        Certified relative gap at which training stops; linked agents then agree to 0.4 √tol.
+        Training stops at a certified relative gap of ¾ of it, when linked agents agree to 0.4 √tol.
 
     Examples
     --------

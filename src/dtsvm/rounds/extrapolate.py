@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from dtsvm.rounds.step import AgentArrays, HalfArrays
 
 __all__ = [
+    "MOST_LEAP",
     "NOTHING",
     "N_PRODUCTS",
     "STEPS",
@@ -40,7 +41,8 @@ Ints = NDArray[np.int64]
 FIRST = 40  # no leap at an earlier check
 STEPS, SPAN = 6, 0.25  # between snapshots, and which share of the rounds so far they cover
 N_PRODUCTS = STEPS * (STEPS + 1) // 2
-RIDGE, MOST = 1e-8, 1e8
+RIDGE = 1e-8
+MOST_LEAP = 1e8  # a γ beyond it is out of all measure
 UPPER = np.triu_indices(STEPS)
 
 
@@ -122,7 +124,7 @@ def mixture(products: Floats) -> Floats | None:
     ridged = gram / trace + RIDGE * np.eye(STEPS)
     solved = np.linalg.solve(ridged, np.ones(STEPS))
     gamma = np.array((solved / solved.sum()).tolist())
-    return gamma if (np.abs(gamma) < MOST).all() else None
+    return gamma if (np.abs(gamma) < MOST_LEAP).all() else None
 
 
 @njit(cache=True, nogil=True)

@@ -225,23 +225,24 @@ class Memory:
             look - self.n_rounds,
             PARALLEL_WORK / state.n_features if self._threads > 1 else np.inf,
         )
-        order = state.used[np.argsort(-arrays[0].row_count[state.used], kind="stable")]
         looks, k = float(len(arrays[1].ids)), 0
         while k < n:
             if looks < job.heavy:
                 k = int(_rounds(k, state.used, state.firsts, *arrays, job))
             else:
-                k = self._rounds_threaded(k, order, arrays, job)
+                k = self._rounds_threaded(k, arrays, job)
             looks = log[k - 1, 3]
             if _is_calm(k - 1, job):
                 break
         return k
 
     def _rounds_threaded(
-        self, k: int, order: Ints, arrays: tuple[AgentArrays, RowArrays, HalfArrays], job: _Job
+        self, k: int, arrays: tuple[AgentArrays, RowArrays, HalfArrays], job: _Job
     ) -> int:
         """Do the same rounds while they are heavy, agents dealt to threads largest first."""
         agents, rows, halves = arrays
+        used, firsts = self.state.used, self.state.firsts
+        order = used[np.argsort(-agents.row_count[used], kind="stable")]
         deal = np.array_split(order, min(len(order), 8 * self._threads))
         with ThreadPoolExecutor(self._threads) as pool:
             while k < job.n:
@@ -250,7 +251,7 @@ class Memory:
                     lambda some, now=now: local_step(some, agents, rows, halves, job.C, now), deal
                 )
                 job.log[k, 3] = sum(looks)
-                _exchange_all(k, self.state.used, self.state.firsts, agents, halves, job)
+                _exchange_all(k, used, firsts, agents, halves, job)
                 k += 1
                 if job.log[k - 1, 3] < job.heavy or _is_calm(k - 1, job):
                     break

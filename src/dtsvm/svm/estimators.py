@@ -45,7 +45,7 @@ class DTSVM(Networked):
     local : {"tracking", "exact"}, default="tracking"
         How well a node solves its own problem in a round.
     tol : float, default=1e-4
-        Certified relative gap at which training stops; linked agents then agree to 0.4 √tol.
+        Training stops at a certified relative gap of ¾ of it, when linked agents agree to 0.4 √tol.
     max_rounds : int, default=10000
         Rounds at most.
     max_seconds : float, optional

@@ -10,7 +10,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
-from dtsvm.rounds.extrapolate import N_PRODUCTS, STEPS
+from dtsvm.rounds.extrapolate import MOST_LEAP, N_PRODUCTS, STEPS
 from dtsvm.runtime.agent import wire_pb2 as wire
 from dtsvm.runtime.agent.ledger import Level, Tally
 from dtsvm.runtime.agent.roster import Entry, Pair
@@ -28,7 +28,6 @@ __all__ = [
 ]
 
 PROTOCOL = 3
-MOST_LEAP = 1e9
 NUMBER = np.dtype("<f8")
 NODE_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,61}[A-Za-z0-9])?")
 MOST_NAME, MOST_MEMBERS, MOST_TASKS, MOST_COUPLES = 128, 4096, 256, 65536

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 __all__ = ["Certificate", "Tally", "certify", "objective"]
@@ -92,6 +93,7 @@ def objective(
     )
 
 
+@njit(cache=True, nogil=True)
 def certify(
     tally: Tally,
     common: Floats,
@@ -111,43 +113,59 @@ def certify(
     λ − θ y min(λ, C − λ), costs little near the optimum: such rows lie on the margin. Where they
     have no room for it, and in the second way for every task, the heavier class is scaled down.
     """
-    eps1, eps2 = reg
-    primal = float(
-        0.5 * eps1 * common[:-1] @ common[:-1]
-        + 0.5 * eps2 * share @ (specific[:, :-1] ** 2).sum(axis=1)
-        + C * tally.loss.sum()
-    )
-    scaled = _scaled(tally)
-    bounds = [_bound(linear, v, share, reg) for linear, v in (_moved(tally, *scaled), scaled)]
-    return Certificate(primal, max(bounds))
+    loss = tally.loss
+    primal = 0.5 * reg[0] * _square(common)
+    T, p1 = specific.shape
+    scaled, moved = np.zeros((T, p1)), np.zeros((T, p1))  # v, and Σλ last
+    for t in range(T):
+        primal += 0.5 * reg[1] * share[t] * _square(specific[t]) + C * loss[t]
+        _scale(tally, t, scaled[t])
+        moved[t] = scaled[t]
+        _move(tally, t, moved[t])
+    return Certificate(primal, max(_bound(moved, share, reg), _bound(scaled, share, reg)))
 
 
-def _scaled(tally: Tally) -> tuple[Floats, Floats]:
-    """Scale the heavier class of each task down; return Σλ (T,) and v (T, p)."""
-    plus, minus = tally.positive[:, -1], tally.negative[:, -1]
-    both = np.minimum(plus, minus)
-    keep_plus = np.divide(both, plus, out=np.zeros_like(both), where=plus > 0)
-    keep_minus = np.divide(both, minus, out=np.zeros_like(both), where=minus > 0)
-    v = keep_plus[:, None] * tally.positive[:, :-1] - keep_minus[:, None] * tally.negative[:, :-1]
-    return 2.0 * both, v
+@njit(cache=True, nogil=True)
+def _scale(tally: Tally, t: int, out: Floats) -> None:
+    """Scale the heavier class of a task down."""
+    positive, negative = tally.positive[t], tally.negative[t]
+    both = min(positive[-1], negative[-1])
+    plus = both / positive[-1] if positive[-1] > 0.0 else 0.0
+    minus = both / negative[-1] if negative[-1] > 0.0 else 0.0
+    out[:] = plus * positive - minus * negative
+    out[-1] = 2.0 * both
 
 
-def _moved(tally: Tally, linear: Floats, v: Floats) -> tuple[Floats, Floats]:
+@njit(cache=True, nogil=True)
+def _move(tally: Tally, t: int, out: Floats) -> None:
     """Move the rows inside the box instead, where they have the room."""
-    plus, minus, room = tally.positive[:, -1], tally.negative[:, -1], tally.room[:, -1]
-    has_room = (np.abs(plus - minus) <= room) & (room > 0)
-    theta = np.divide(plus - minus, room, out=np.zeros_like(room), where=has_room)
-    moved = (tally.positive - tally.negative - theta[:, None] * tally.room)[:, :-1]
-    total = plus + minus - theta * tally.slant
-    return np.where(has_room, total, linear), np.where(has_room[:, None], moved, v)
+    positive, negative, room = tally.positive[t], tally.negative[t], tally.room[t]
+    excess = positive[-1] - negative[-1]
+    if room[-1] > 0.0 and abs(excess) <= room[-1]:
+        theta = excess / room[-1]
+        out[:] = positive - negative - theta * room
+        out[-1] = positive[-1] + negative[-1] - theta * tally.slant[t]
 
 
-def _bound(linear: Floats, v: Floats, share: Floats, reg: tuple[float, float]) -> float:
+@njit(cache=True, nogil=True)
+def _bound(duals: Floats, share: Floats, reg: tuple[float, float]) -> float:
     """D of the best multiple in [0, 1] of a feasible λ, which is feasible too."""
-    total = v.sum(axis=0)
-    is_held = share > 0  # a task of relays alone has neither rows nor a regulariser
-    of_tasks = ((v[is_held] ** 2).sum(axis=1) / share[is_held]).sum()
-    curved = total @ total / reg[0] + of_tasks / reg[1]
-    gain = float(linear.sum())
-    scale = min(1.0, gain / curved) if curved > 0 else 1.0
+    total = np.zeros(duals.shape[1])
+    curved = 0.0
+    for t in range(len(duals)):
+        total += duals[t]
+        if share[t] > 0.0:  # a task of relays alone has neither rows nor a regulariser
+            curved += _square(duals[t]) / (share[t] * reg[1])
+    curved += _square(total) / reg[0]
+    gain = total[-1]
+    scale = min(1.0, gain / curved) if curved > 0.0 else 1.0
     return float(scale * gain - 0.5 * scale**2 * curved)
+
+
+@njit(cache=True, nogil=True)
+def _square(v: Floats) -> float:
+    """‖v‖² without its last entry."""
+    total = 0.0
+    for j in range(len(v) - 1):
+        total += v[j] * v[j]
+    return total

@@ -44,18 +44,12 @@ def certificates(state: State) -> list[tuple[Certificate, int]]:
     settings, arrays = state.settings, (state.agent_arrays(), state.row_arrays())
     if "groups" not in state.derived:
         state.derived["groups"] = _groups(state)
-    found = []
-    group: _Group
-    for group in state.derived["groups"]:
-        n, p1 = len(group.share), state.n_features + 1
-        common, specific = np.zeros(p1), np.zeros((n, p1))
-        positive, negative, room = np.zeros((3, n, p1))
-        sums = Tally(np.zeros(n), positive, negative, room, np.zeros(n))
-        _tally_all(group.agents, group.team, *arrays, settings.C, common, specific, *sums)
-        reg = settings.common_reg, settings.specific_reg
-        value = certify(sums, common, specific, group.share, reg, settings.C)
-        found.append((value, group.n_rows))
-    return found
+    reg = float(settings.common_reg), float(settings.specific_reg)
+    groups: list[_Group] = state.derived["groups"]
+    return [
+        (Certificate(*_certified(g.agents, g.team, g.share, *arrays, reg, settings.C)), g.n_rows)
+        for g in groups
+    ]
 
 
 def _groups(state: State) -> list[_Group]:
@@ -70,31 +64,29 @@ def _groups(state: State) -> list[_Group]:
 
 
 @njit(cache=True, nogil=True)
-def _tally_all(
+def _certified(
     some: Slots,
     team: Slots,
+    share: Floats,
     agents: AgentArrays,
     rows: RowArrays,
+    reg: tuple[float, float],
     box: float,
-    common: Floats,
-    specific: Floats,
-    loss: Floats,
-    positive: Floats,
-    negative: Floats,
-    room: Floats,
-    slant: Floats,
-) -> None:
-    """Average the agents' parts, specific ones team by team, and tally the rows by team."""
+) -> tuple[float, float]:
+    """Average the agents' parts, specific ones team by team, tally the rows by team, certify."""
     x, row_start, row_count = agents.estimate, agents.row_start, agents.row_count
     X, y, dual, ids, at = rows.X, rows.y, rows.dual, rows.ids, rows.at
-    members = np.zeros(len(specific))
+    n, p1 = len(share), x.shape[2]
+    common, specific, members = np.zeros(p1), np.zeros((n, p1)), np.zeros(n)
     for k in range(len(some)):
         common += x[some[k], 0]
         specific[team[k]] += x[some[k], 1]
         members[team[k]] += 1.0
     common /= len(some)
-    for t in range(len(specific)):
+    for t in range(n):
         specific[t] /= members[t]
+    loss, slant = np.zeros(n), np.zeros(n)
+    positive, negative, room = np.zeros((n, p1)), np.zeros((n, p1)), np.zeros((n, p1))
     for k in range(len(some)):
         a, t = some[k], team[k]
         begin, end = row_start[a], row_start[a] + row_count[a]
@@ -104,6 +96,9 @@ def _tally_all(
         )
         loss[t] += added
         slant[t] += leant
+    sums = Tally(loss, positive, negative, room, slant)
+    found = certify(sums, common, specific, share, reg, box)
+    return found.objective, found.bound
 
 
 def _sum_by(index: NDArray[np.integer[Any]], values: Floats, n: int) -> Floats:

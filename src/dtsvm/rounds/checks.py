@@ -6,20 +6,36 @@ in processes of their own come to the same bits as nodes in one.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
-from dtsvm.rounds.extrapolate import NOTHING, Past, inner_products, mixture, plan, remember
-from dtsvm.rounds.penalty import balanced, is_check, loosened, next_check, summed
+from dtsvm.rounds.extrapolate import (
+    FIRST,
+    NOTHING,
+    Past,
+    inner_products,
+    is_whole,
+    leap,
+    mixture,
+    plan,
+    remember,
+)
+from dtsvm.rounds.gains import Rules, renew
+from dtsvm.rounds.penalty import balanced, last_check, loosened, sum_of_nodes
 from dtsvm.rounds.state import State
+from dtsvm.rounds.step import AgentArrays, HalfArrays, RowArrays
 
 __all__ = [
-    "balance",
-    "is_check_at",
+    "Sets",
+    "check",
+    "is_balanced",
     "loosen",
     "products",
     "residual",
-    "rounds_to_check",
+    "sets",
     "snapshots",
     "take_snapshot",
 ]
@@ -28,35 +44,78 @@ Floats = NDArray[np.float64]
 Slots = NDArray[np.int64]
 
 
-def _chosen(state: State) -> tuple[object, object]:
-    return state.settings.task_penalty, state.settings.node_penalty
+class Sets(NamedTuple):
+    """The agents that must agree, set after set: who they are and where their links are noted.
+
+    Entries k and k + 1 of `of_agents`, `of_ends`, `of_noted` and their nodes' bound those of set k.
+    """
+
+    agents: Slots
+    ends: Slots  # all link ends, in the order in which they are added up
+    nodes: Slots  # where in a set's ends each node's begin
+    noted: Slots  # where `exchange` notes what the ends show that count for the balance
+    noted_nodes: Slots
+    of_agents: Slots
+    of_ends: Slots
+    of_nodes: Slots
+    of_noted: Slots
+    of_noted_nodes: Slots
 
 
-def rounds_to_check(state: State) -> int | None:
-    """Return in how many rounds the penalties are to be balanced; None if never again."""
-    check = next_check(state.age) if "auto" in _chosen(state) else None
-    return None if check is None else check - state.age
+def sets(state: State) -> Sets:
+    """Return all sets of agents here."""
+    if "sets" not in state.derived:
+        columns = zip(
+            *((part, *state.own_ends(part), *_noted(state, part)) for part in state.parts()),
+            strict=True,
+        )
+        parts = list(columns) or [()] * 5
+        state.derived["sets"] = Sets(
+            *(np.concatenate([np.zeros(0, np.int64), *each]) for each in parts),
+            *(np.cumsum([0, *map(len, each)]) for each in parts),
+        )
+    found: Sets = state.derived["sets"]
+    return found
 
 
-def is_check_at(state: State, age: int) -> bool:
-    """Whether penalties are balanced at this age."""
-    return "auto" in _chosen(state) and is_check(age)
+def is_balanced(state: State) -> bool:
+    """Whether a penalty is automatic."""
+    return "auto" in (state.settings.task_penalty, state.settings.node_penalty)
 
 
-def balance(state: State) -> None:
+@njit(cache=True, nogil=True)
+def check(
+    age: int,
+    used: Slots,
+    agents: AgentArrays,
+    rows: RowArrays,
+    halves: HalfArrays,
+    rules: Rules,
+    sets: Sets,
+    past: Past,
+) -> None:
     """Balance the penalties of all agents here, and let them leap."""
-    level = state.agents["level"]
-    for agents in state.parts():
-        found = residual(state, agents)
-        if found is None:
+    kept = agents.estimate.copy()
+    level = rules.level
+    for s in range(len(sets.of_agents) - 1):
+        some = sets.agents[sets.of_agents[s] : sets.of_agents[s + 1]]
+        noted = sets.noted[sets.of_noted[s] : sets.of_noted[s + 1]]
+        nodes = sets.noted_nodes[sets.of_noted_nodes[s] : sets.of_noted_nodes[s + 1]]
+        if len(noted) == 0:
             continue
-        moves = products(state, agents)
-        if moves is not None:
-            state.leap(agents, mixture(moves))
-        start = state.start_penalty(agents[0])
-        level[agents] = balanced(level[agents[0]], found, start, state.age)
-    loosen(state)
-    state.pull_anew()
+        found = _shown(noted, nodes, halves.residual)
+        if is_whole(past, age):
+            ends = sets.ends[sets.of_ends[s] : sets.of_ends[s + 1]]
+            nodes = sets.nodes[sets.of_nodes[s] : sets.of_nodes[s + 1]]
+            gamma = mixture(sum_of_nodes(inner_products(ends, nodes, past, halves.penalty)))
+            if len(gamma) > 0:
+                leap(gamma, some, ends, past, agents.estimate, halves.state)
+        new = balanced(level[some[0]], sum_of_nodes(found), rules.start[some[0], 0], age)
+        for a in some:
+            level[a] = new
+    _loosen(used, agents, rules)
+    if renew(used, agents, rows, halves, rules, kept):
+        past.ages[:] = -1
 
 
 def residual(state: State, agents: Slots) -> Floats | None:
@@ -67,8 +126,8 @@ def residual(state: State, agents: Slots) -> Floats | None:
     key = "noted", int(agents[0])
     if key not in state.derived:
         state.derived[key] = _noted(state, agents)
-    noted, starts = state.derived[key]
-    return summed(state.halves["residual"][noted], starts) if len(noted) else None
+    noted, nodes = state.derived[key]
+    return sum_of_nodes(_shown(noted, nodes, state.halves["residual"])) if len(noted) else None
 
 
 def _noted(state: State, agents: Slots) -> tuple[Slots, Slots]:
@@ -78,33 +137,43 @@ def _noted(state: State, agents: Slots) -> tuple[Slots, Slots]:
     across = mine[halves["is_across"][mine]]
     mine = across if len(across) else mine
     node = state.agents["node"][halves["owner"][mine]]
-    starts = np.flatnonzero(np.diff(node, prepend=-1))
+    nodes = np.flatnonzero(np.diff(node, prepend=-1))
     twin = halves["twin"][mine]
-    return np.where((twin < 0) | (mine < twin), mine, twin), starts
+    return np.where((twin < 0) | (mine < twin), mine, twin), nodes
+
+
+@njit(cache=True, nogil=True)
+def _shown(noted: Slots, nodes: Slots, residual: Floats) -> Floats:
+    """Add up what link ends show, node by node: (nodes, 6)."""
+    out = np.zeros((len(nodes), 6))
+    for v in range(len(nodes)):
+        for k in range(nodes[v], nodes[v + 1] if v + 1 < len(nodes) else len(noted)):
+            for i in range(3):
+                for j in range(2):
+                    out[v, 2 * i + j] += residual[noted[k], i, j]
+    return out
 
 
 def products(state: State, agents: Slots) -> Floats | None:
     """Inner products of one set's moves, summed; None unless every snapshot was taken."""
-    if state.past is None or not state.past.is_whole:
+    if state.past is None or not is_whole(state.past, last_check(state.age)):
         return None
-    ends, starts = state.own_ends(agents)
-    return summed(inner_products(ends, state.past, state.halves["penalty"]), starts)
+    ends, nodes = state.own_ends(agents)
+    found: Floats = sum_of_nodes(inner_products(ends, nodes, state.past, state.halves["penalty"]))
+    return found
 
 
 def snapshots(state: State, n: int) -> Past:
-    """Return where the next `n` rounds leave snapshots for the check that follows.
+    """Return where the next `n` rounds leave snapshots for the checks that follow.
 
     Who has chosen a penalty gets the plain iteration.
     """
-    check = rounds_to_check(state) if _chosen(state) == ("auto", "auto") else None
-    planned = plan(state.age + check) if check else None
-    if planned is None or state.age + n < planned[0]:
-        return NOTHING
     if state.past is None:
+        chosen = state.settings.task_penalty, state.settings.node_penalty
+        if chosen != ("auto", "auto") or state.age + n < plan(FIRST)[0]:
+            return NOTHING
         room = state.halves.capacity, state.agents.capacity, state.n_features + 1
-        state.past = Past.empty(*planned, *room)
-    elif state.past.begin != planned[0]:
-        state.past = state.past._replace(begin=planned[0], step=planned[1])
+        state.past = Past.empty(*room)
     return state.past
 
 
@@ -115,7 +184,12 @@ def take_snapshot(state: State) -> None:
 
 def loosen(state: State) -> None:
     """Hold free biases that have not come to rest less firmly."""
-    free = state.used[(state.agents["prox"][state.used] > 0).any(axis=1)]
-    drift, before, hold = (state.agents[name] for name in ("drift", "drift_before", "hold"))
-    hold[free] = loosened(hold[free], drift[free], before[free])
-    before[free] = drift[free]
+    _loosen(state.used, state.agent_arrays(), state.rules())
+
+
+@njit(cache=True, nogil=True)
+def _loosen(used: Slots, agents: AgentArrays, rules: Rules) -> None:
+    for a in used:
+        if agents.prox[a, 0] > 0.0 or agents.prox[a, 1] > 0.0:
+            rules.hold[a] = loosened(rules.hold[a], agents.drift[a], rules.drift_before[a])
+            rules.drift_before[a] = agents.drift[a]

@@ -13,13 +13,13 @@ any z the iteration converges to the same answer, so a leap can change the speed
 
 from __future__ import annotations
 
-import sys
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dtsvm.rounds.penalty import NEVER, next_check
 from dtsvm.rounds.step import AgentArrays, HalfArrays
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "STEPS",
     "Past",
     "inner_products",
+    "is_whole",
     "leap",
     "mixture",
     "plan",
@@ -43,98 +44,116 @@ STEPS, SPAN = 6, 0.25  # between snapshots, and which share of the rounds so far
 N_PRODUCTS = STEPS * (STEPS + 1) // 2
 RIDGE = 1e-8
 MOST_LEAP = 1e8  # a γ beyond it is out of all measure
-UPPER = np.triu_indices(STEPS)
 
 
 class Past(NamedTuple):
-    """Snapshots of z by link end and of x by agent, taken every `step` rounds from age `begin`."""
+    """Snapshots of z by link end and of x by agent."""
 
-    begin: int
-    step: int
     ages: Ints  # at which they were taken; −1 if not
     z: Floats  # (snapshots, ends, 2, p + 1)
     x: Floats  # (snapshots, agents, 2, p + 1)
 
     @classmethod
-    def empty(cls, begin: int, step: int, n_ends: int, n_agents: int, p1: int) -> Past:
+    def empty(cls, n_ends: int, n_agents: int, p1: int) -> Past:
         """Make room for the snapshots before a check."""
         n = STEPS + 1
         ages = np.full(n, -1, np.int64)
-        return cls(begin, step, ages, np.zeros((n, n_ends, 2, p1)), np.zeros((n, n_agents, 2, p1)))
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether every snapshot was taken when it was due."""
-        return bool((self.ages == self.begin + self.step * np.arange(STEPS + 1)).all())
+        return cls(ages, np.zeros((n, n_ends, 2, p1)), np.zeros((n, n_agents, 2, p1)))
 
 
-NOTHING = Past.empty(sys.maxsize, 1, 0, 0, 0)
+NOTHING = Past.empty(0, 0, 0)
 
 
-def plan(check: int) -> tuple[int, int] | None:
-    """Return the age of the first snapshot before a check and the rounds between two, or None."""
-    if check < FIRST:
-        return None
+@njit(cache=True, nogil=True)
+def plan(check: int) -> tuple[int, int]:
+    """Return the age of the first snapshot before a check, or `NEVER`, and the rounds between."""
+    if not FIRST <= check < NEVER:
+        return NEVER, 1
     step = max(1, int(SPAN * check) // STEPS)
     return check - STEPS * step, step
 
 
 @njit(cache=True, nogil=True)
 def remember(age: int, past: Past, agents: AgentArrays, halves: HalfArrays) -> None:
-    """Take a snapshot if one is due at this age."""
-    since = age - past.begin
-    if since < 0 or since % past.step != 0 or since // past.step >= len(past.ages):
+    """Take a snapshot if one is due at this age and there is room for it."""
+    begin, step = plan(next_check(age - 1))
+    k = (age - begin) // step
+    if age < begin or age != begin + k * step or past.z.shape[1] == 0:
         return
-    k = since // past.step
     past.z[k] = halves.state
     past.x[k] = agents.estimate
     past.ages[k] = age
 
 
 @njit(cache=True, nogil=True)
-def inner_products(ends: Ints, past: Past, penalty: Floats) -> Floats:
-    """(zᵢ − zᵢ₋₁)ᵀ(zⱼ − zⱼ₋₁) / ρ at each of these link ends, for i ≤ j."""
-    out = np.zeros((len(ends), N_PRODUCTS))
+def is_whole(past: Past, check: int) -> bool:
+    """Whether every snapshot before a check was taken when it was due."""
+    begin, step = plan(check)
+    n_taken = 0
+    for k in range(STEPS + 1):
+        n_taken += past.ages[k] == begin + k * step
+    return n_taken == STEPS + 1
+
+
+@njit(cache=True, nogil=True)
+def inner_products(ends: Ints, nodes: Ints, past: Past, penalty: Floats) -> Floats:
+    """Σ (zᵢ − zᵢ₋₁)ᵀ(zⱼ − zⱼ₋₁) / ρ over each node's link ends, for i ≤ j.
+
+    A node's ends are those from one entry of `nodes` up to the next.
+    """
+    out = np.zeros((len(nodes), N_PRODUCTS))
     z = past.z
     p = z.shape[3] - 1
-    moves = np.empty(STEPS)
-    for k in range(len(ends)):
-        h = ends[k]
-        for c in range(2):
-            for f in range(p + 1):
-                scale = 1.0 / penalty[h, 1 if f == p else 0]
-                for i in range(STEPS):
-                    moves[i] = z[i + 1, h, c, f] - z[i, h, c, f]
-                n = 0
-                for i in range(STEPS):
-                    for j in range(i, STEPS):
-                        out[k, n] += scale * moves[i] * moves[j]
-                        n += 1
+    moves, each = np.empty(STEPS), np.empty(N_PRODUCTS)
+    for v in range(len(nodes)):
+        for k in range(nodes[v], nodes[v + 1] if v + 1 < len(nodes) else len(ends)):
+            h = ends[k]
+            each[:] = 0.0
+            for c in range(2):
+                for f in range(p + 1):
+                    scale = 1.0 / penalty[h, 1 if f == p else 0]
+                    for i in range(STEPS):
+                        moves[i] = z[i + 1, h, c, f] - z[i, h, c, f]
+                    n = 0
+                    for i in range(STEPS):
+                        for j in range(i, STEPS):
+                            each[n] += scale * moves[i] * moves[j]
+                            n += 1
+            out[v] += each
     return out
 
 
-def mixture(products: Floats) -> Floats | None:
-    """Return γ from the summed inner products; None if nothing moves or γ is out of all measure."""
+@njit(cache=True, nogil=True)
+def mixture(products: Floats) -> Floats:
+    """Return γ from the summed inner products; empty if nothing moves or γ is beyond measure."""
     gram = np.zeros((STEPS, STEPS))
-    gram[UPPER] = products
-    gram += np.triu(gram, 1).T
-    trace = float(np.trace(gram))
+    n = 0
+    for i in range(STEPS):
+        for j in range(i, STEPS):
+            gram[i, j] = gram[j, i] = products[n]
+            n += 1
+    trace = np.trace(gram)
     if not 0.0 < trace < np.inf:
-        return None
-    ridged = gram / trace + RIDGE * np.eye(STEPS)
-    solved = np.linalg.solve(ridged, np.ones(STEPS))
-    gamma = np.array((solved / solved.sum()).tolist())
-    return gamma if (np.abs(gamma) < MOST_LEAP).all() else None
+        return np.zeros(0)
+    solved = np.linalg.solve(gram / trace + RIDGE * np.eye(STEPS), np.ones(STEPS))
+    gamma = solved / solved.sum()
+    return gamma if np.abs(gamma).max() < MOST_LEAP else np.zeros(0)
 
 
 @njit(cache=True, nogil=True)
 def leap(gamma: Floats, some: Ints, ends: Ints, past: Past, x: Floats, z: Floats) -> None:
     """Set z at these link ends and x at some agents to the mixture of their snapshots."""
     for h in ends:
-        z[h] = 0.0
-        for i in range(STEPS):
-            z[h] += gamma[i] * past.z[i + 1, h]
+        _mix(gamma, past.z, h, z)
     for a in some:
-        x[a] = 0.0
-        for i in range(STEPS):
-            x[a] += gamma[i] * past.x[i + 1, a]
+        _mix(gamma, past.x, a, x)
+
+
+@njit(cache=True, nogil=True)
+def _mix(gamma: Floats, taken: Floats, k: int, out: Floats) -> None:
+    for c in range(2):
+        for f in range(out.shape[2]):
+            total = 0.0
+            for i in range(STEPS):
+                total += gamma[i] * taken[i + 1, k, c, f]
+            out[k, c, f] = total

@@ -6,35 +6,54 @@ is 1/U with U = ε/A + Σ_b ρ for the weights and Σ_b ρ for the bias.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from dtsvm.rounds.step import AgentArrays, HalfArrays, RowArrays
 
-__all__ = ["set_gains", "set_penalties"]
+__all__ = ["Rules", "renew"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 
+class Rules(NamedTuple):
+    """What penalties and gains follow from, by agent slot or by link end."""
+
+    level: Floats  # (·, 3): see `penalty.balanced`
+    start: Floats  # (·, 2): ρ to begin with, of the weights and of the bias
+    size: Floats  # A
+    hold: Floats  # how firmly a bias is held that no link holds
+    drift_before: Floats  # how far it moved in the round before the last check
+    is_relay: Flags
+    is_across: Flags  # by link end
+    chosen: tuple[float, float]  # η inside and across nodes; automatic if not a number
+    reg: tuple[float, float]
+
+
 @njit(cache=True, nogil=True)
-def set_penalties(
-    agents: AgentArrays,
-    halves: HalfArrays,
-    is_across: Flags,
-    level: Floats,
-    start: Floats,
-    size: Floats,
-    chosen: tuple[float, float],
+def renew(
+    used: Ints, agents: AgentArrays, rows: RowArrays, halves: HalfArrays, rules: Rules, kept: Floats
 ) -> bool:
-    """Set ρ on every link end: level · start, or 2η/A where η inside or across nodes is chosen.
+    """Set all penalties and gains; then x is what was `kept`. Return whether a penalty changed.
 
-    Returns whether one has changed.
-
-    `level`, `start` and `size` are by agent slot; a `chosen` η that is not a number is automatic.
+    Where z has leapt, x has leapt along for a new penalty; otherwise it stays what agents found.
     """
+    has_changed: bool = _set_penalties(agents, halves, rules)
+    agents.estimate[:] = kept
+    _set_gains(used, agents, rows, halves, rules)
+    return has_changed
+
+
+@njit(cache=True, nogil=True)
+def _set_penalties(agents: AgentArrays, halves: HalfArrays, rules: Rules) -> bool:
+    """Set ρ on every link end: level · start, or 2η/A where η inside or across nodes is chosen."""
+    level, start, size = rules.level, rules.start, rules.size
+    is_across, chosen = rules.is_across, rules.chosen
     x, z, penalty = agents.estimate, halves.state, halves.penalty
     ids, owner, is_wide = halves.ids, halves.owner, halves.is_wide
     p = x.shape[2] - 1
@@ -59,21 +78,15 @@ def set_penalties(
 
 
 @njit(cache=True, nogil=True)
-def set_gains(
-    used: Ints,
-    agents: AgentArrays,
-    rows: RowArrays,
-    halves: HalfArrays,
-    is_relay: Flags,
-    hold: Floats,
-    size: Floats,
-    reg: tuple[float, float],
+def _set_gains(
+    used: Ints, agents: AgentArrays, rows: RowArrays, halves: HalfArrays, rules: Rules
 ) -> None:
     """Set 1/U of every agent; one whose gains changed must look at all its rows again.
 
     A bias that no link holds is weighed like a feature of a third of an average row's length.
     Lighter would need fewer rounds, but makes an agent's own problem harder; ten is between.
     """
+    is_relay, hold, size, reg = rules.is_relay, rules.hold, rules.size, rules.reg
     gain, prox, travel, wake = agents.gain, agents.prox, agents.travel, agents.wake
     row_start, row_count = agents.row_start, agents.row_count
     half_start, half_count = agents.half_start, agents.half_count

@@ -16,7 +16,7 @@ Carli, Schenato & Todescato, 2021).
 
 from __future__ import annotations
 
-from math import fsum
+import sys
 
 import numpy as np
 from numba import njit
@@ -25,6 +25,7 @@ from scipy.sparse import coo_array, csc_array, diags_array
 from scipy.sparse.linalg import splu
 
 __all__ = [
+    "NEVER",
     "balanced",
     "is_check",
     "last_check",
@@ -32,11 +33,10 @@ __all__ = [
     "loosened",
     "next_check",
     "start_penalty",
-    "summed",
+    "sum_of_nodes",
 ]
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 CHECKS = tuple(10 << k for k in range(16))  # ages at which penalties are balanced
 SCALE = 2.5  # ρ ‖x‖ / ‖λ‖ to aim at
@@ -44,6 +44,8 @@ TAIL, BAND = 60, 4.0  # from which age on disagreement and movement count, and h
 MOST, LEAST = 5.0, 1.2  # how far a check believes them, and the least change that is made
 BIAS_BAND = (0.5, 2.0)  # how far the bias may go its own way
 LEVELS = (0.01, 1000.0)  # how far all checks together may lead away from the start
+NEVER = sys.maxsize
+TINY = 1e-300
 DENSE_NODES, PROBES = 200, 32
 
 
@@ -85,21 +87,32 @@ def _estimated_trace(n: int, links: NDArray[np.int64]) -> float:
     return max(trace - float(factor.solve(np.ones(n - 1)).sum()) / n, 1e-12)
 
 
+@njit(cache=True, nogil=True)
 def is_check(age: int) -> bool:
     """Whether penalties are balanced after this many rounds since something changed."""
-    return age in CHECKS
+    return age == last_check(age) and age > 0
 
 
-def next_check(age: int) -> int | None:
-    """Return the next age at which penalties are balanced, or None when no more checks follow."""
-    return next((check for check in CHECKS if check > age), None)
+@njit(cache=True, nogil=True)
+def next_check(age: int) -> int:
+    """Return the next age at which penalties are balanced; `NEVER` when no more checks follow."""
+    for check in CHECKS:
+        if check > age:
+            return check
+    return NEVER
 
 
+@njit(cache=True, nogil=True)
 def last_check(age: int) -> int:
     """Return the age of the last check up to this age, or 0 if there was none."""
-    return max((check for check in CHECKS if check <= age), default=0)
+    last = 0
+    for check in CHECKS:
+        if check <= age:
+            last = check
+    return last
 
 
+@njit(cache=True, nogil=True)
 def balanced(level: Floats, found: Floats, start: float, age: int) -> Floats:
     """Return a group's new level from what its links show at a check.
 
@@ -108,50 +121,49 @@ def balanced(level: Floats, found: Floats, start: float, age: int) -> Floats:
     level : array, shape (3,)
         Penalty of the weights over the one begun with, that of the bias over its usual share of it,
         and what the tail has taught about the first.
-    found : array, shape (3, 2)
-        Squared disagreement and squared movement, of weights and of bias; squared multipliers and
-        squared classifiers. Sums over all links.
+    found : array, shape (6,)
+        Squared disagreement of weights and of bias, squared movement of weights and of bias,
+        squared multipliers and squared classifiers. Sums over all links.
     start : float
         The weights' penalty begun with.
     age : int
         Rounds since something changed.
     """
-    apart, moving, (flow, size) = found
-    ratio = np.clip(np.sqrt(apart / np.maximum(moving, 1e-300)), 1 / MOST, MOST)
-    scale = SCALE * np.sqrt(flow / max(size, 1e-300)) / start
+    ratio = _within(np.sqrt(found[0] / max(found[2], TINY)), 1.0 / MOST, MOST)
+    ratio_bias = _within(np.sqrt(found[1] / max(found[3], TINY)), 1.0 / MOST, MOST)
+    flow, size = found[4], found[5]
+    scale = SCALE * np.sqrt(flow / max(size, TINY)) / start
     weights, bias, tail = level
     if age >= TAIL:
-        tail = np.clip(tail * ratio[0], 1 / BAND, BAND)
-    if size > 0.0 and not 1 / LEAST <= scale * tail / weights <= LEAST:
-        weights = np.clip(scale * tail, *LEVELS)
-    return np.array([weights, np.clip(bias * ratio[1] / ratio[0], *BIAS_BAND), tail])
-
-
-def summed(values: Floats, starts: Ints) -> Floats:
-    """Add (n, …) arrays up, segment by segment in their order, then the segments in any.
-
-    The second sum is correctly rounded: nodes come to the same bits, in whatever order they stand.
-    """
-    shape = values.shape[1:]
-    segments = _segment_sums(values.reshape(len(values), -1), starts)
-    return np.array([fsum(column) for column in segments.T.tolist()]).reshape(shape)
+        tail = _within(tail * ratio, 1.0 / BAND, BAND)
+    if size > 0.0 and not 1.0 / LEAST <= scale * tail / weights <= LEAST:
+        weights = _within(scale * tail, *LEVELS)
+    return np.array([weights, _within(bias * ratio_bias / ratio, *BIAS_BAND), tail])
 
 
 @njit(cache=True, nogil=True)
-def _segment_sums(values: Floats, starts: Ints) -> Floats:
-    out = np.zeros((len(starts), values.shape[1]))
-    for k in range(len(starts)):
-        end = starts[k + 1] if k + 1 < len(starts) else len(values)
-        for i in range(starts[k], end):
-            for j in range(values.shape[1]):
-                out[k, j] += values[i, j]
+def _within(value: float, least: float, most: float) -> float:
+    return min(max(value, least), most)
+
+
+@njit(cache=True, nogil=True)
+def sum_of_nodes(values: Floats) -> Floats:
+    """Add up the rows of an array, one a node, each column in ascending order.
+
+    Nodes come to the same bits, in whatever order they stand.
+    """
+    out = np.zeros(values.shape[1])
+    for j in range(len(out)):
+        for value in np.sort(values[:, j]):
+            out[j] += value
     return out
 
 
-def loosened(hold: Floats, drift: Floats, before: Floats) -> Floats:
-    """Return how firmly free biases are held near their last value from now on.
+@njit(cache=True, nogil=True)
+def loosened(hold: float, drift: float, before: float) -> float:
+    """Return how firmly a free bias is held near its last value from now on.
 
     One that has not come to rest since the last check, half as many rounds ago, is held a fifth as
     firmly: a bias that no link holds may have far to go, at a constant pace.
     """
-    return np.where(drift > 0.25 * before, np.maximum(hold / MOST, 1e-4), hold)
+    return max(hold / MOST, 1e-4) if drift > 0.25 * before else hold

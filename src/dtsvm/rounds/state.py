@@ -13,11 +13,11 @@ from numpy.typing import DTypeLike, NDArray
 
 from dtsvm.problem.settings import Settings
 from dtsvm.qp import pull, squared_norms
-from dtsvm.rounds.extrapolate import Past, leap
-from dtsvm.rounds.gains import set_gains, set_penalties
+from dtsvm.rounds.extrapolate import Past, is_whole, leap
+from dtsvm.rounds.gains import Rules, renew
 from dtsvm.rounds.handover import zero_sum
 from dtsvm.rounds.parts import connected
-from dtsvm.rounds.penalty import link_flow, start_penalty
+from dtsvm.rounds.penalty import last_check, link_flow, start_penalty
 from dtsvm.rounds.step import Accuracy, AgentArrays, HalfArrays, RowArrays
 from dtsvm.rounds.table import Table
 
@@ -299,48 +299,20 @@ class State:
 
     def pull_anew(self) -> None:
         """Let leaps, levels and holds as they now are take effect; the age stays."""
-        settings, arrays = self.settings, (self.agent_arrays(), self.half_arrays())
-        is_across, level = self.halves["is_across"], self.agents["level"]
-        inside, across = (
-            np.nan if chosen == "auto" else float(chosen)
-            for chosen in (settings.task_penalty, settings.node_penalty)
-        )
-        eta = (inside, across)
-        kept = self._leap()
-        has_changed = set_penalties(*arrays, is_across, level, self._start, self.size, eta)
-        if has_changed and self.past is not None:
-            self.past.ages[:] = -1
-        if kept is not None:
-            self.agents["estimate"][:] = kept
-        set_gains(
-            self._used,
-            arrays[0],
-            self.row_arrays(),
-            arrays[1],
-            self.agents["is_relay"],
-            self.agents["hold"],
-            self.size,
-            (float(settings.common_reg), float(settings.specific_reg)),
-        )
-
-    def leap(self, agents: Slots, gamma: NDArray[np.float64] | None) -> None:
-        """Let one set's z become a mixture of its snapshots, if there are any, at `pull_anew`."""
-        if gamma is not None and self.past is not None and self.past.is_whole:
-            self._leaps.append((agents, gamma))
-
-    def _leap(self) -> NDArray[np.float64] | None:
-        """Do the leaps decided; return x as it was.
-
-        For a new penalty x leaps along; otherwise it stays what the agents have found.
-        """
-        if not self._leaps or self.past is None:
-            return None
-        x, z = self.agents["estimate"], self.halves["state"]
+        arrays = self.agent_arrays(), self.row_arrays(), self.half_arrays()
+        x = self.agents["estimate"]
         kept = x.copy()
         for agents, gamma in self._leaps:
-            leap(gamma, agents, self.own_ends(agents)[0], self.past, x, z)
+            assert self.past is not None
+            leap(gamma, agents, self.own_ends(agents)[0], self.past, x, self.halves["state"])
         self._leaps.clear()
-        return kept
+        if renew(self._used, *arrays, self.rules(), kept) and self.past is not None:
+            self.past.ages[:] = -1
+
+    def leap(self, agents: Slots, gamma: NDArray[np.float64]) -> None:
+        """Let one set's z become a mixture of its snapshots, if there are any, at `pull_anew`."""
+        if self.past is not None and is_whole(self.past, last_check(self.age)):
+            self._leaps.append((agents, gamma))
 
     def own_ends(self, agents: Slots) -> tuple[Slots, Slots]:
         """All link ends of one set in the order in which they are added up; where nodes begin."""
@@ -440,6 +412,19 @@ class State:
             self._row_start, self._row_count, self._half_start, self._half_count,
             a["gain"], a["prox"], a["estimate"], a["offset"], a["pull"], a["shift"], a["decision"],
             a["travel"], self._n_listed, self._wake, a["norm"], a["drift"], a["sweeps"],
+        )  # fmt: skip
+
+    def rules(self) -> Rules:
+        """View what penalties and gains follow from."""
+        settings, a = self.settings, self.agents
+        inside, across = (
+            np.nan if chosen == "auto" else float(chosen)
+            for chosen in (settings.task_penalty, settings.node_penalty)
+        )
+        return Rules(
+            a["level"], self._start, self.size, a["hold"], a["drift_before"], a["is_relay"],
+            self.halves["is_across"], (inside, across),
+            (float(settings.common_reg), float(settings.specific_reg)),
         )  # fmt: skip
 
     def half_arrays(self) -> HalfArrays:

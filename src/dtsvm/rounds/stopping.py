@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,14 +27,14 @@ class Stopping:
     and less often, and at rounds 64, 128, 256, … so that a long run shows where it stands.
     """
 
-    tol: float
+    tol: float | None  # None: never done
     n_rounds: int  # when it began
     next_look: int = 0
 
     @property
     def residual_tol(self) -> float:
         """Residual at which a look at the certificate is worth while."""
-        return 0.4 * float(np.sqrt(self.tol))
+        return -1.0 if self.tol is None else 0.4 * float(np.sqrt(self.tol))
 
     def is_calm(self, primal: float, dual: float) -> bool:
         """Whether agents agree and rest."""
@@ -42,15 +43,21 @@ class Stopping:
     def is_milestone(self, n_rounds: int) -> bool:
         """Whether a certificate is due just to show progress."""
         done = n_rounds - self.n_rounds
-        return done >= 64 and done & (done - 1) == 0
+        return self.tol is not None and done >= 64 and done & (done - 1) == 0
+
+    def rounds_to_milestone(self, n_rounds: int) -> int:
+        """Return how many rounds are left to the next milestone."""
+        done = n_rounds - self.n_rounds
+        return sys.maxsize if self.tol is None else max(64, 1 << done.bit_length()) - done
 
     def looked(self, n_rounds: int, each: list[tuple[Certificate, int]], C: float) -> bool:
         """Return whether every group's gap is small; if not, wait the longer the larger it is.
 
         A gap is small against its bound or, if all rows of the group fit, against C·n.
         """
+        allowed = SHARE * (self.tol or 0.0)
         shares = (
-            (c.objective - c.bound) / (SHARE * self.tol * max(c.bound, 1e-6 * C * max(n, 1)))
+            (c.objective - c.bound) / (allowed * max(c.bound, 1e-6 * C * max(n, 1)))
             for c, n in each
         )
         worst = max(shares, default=0.0)

@@ -25,8 +25,10 @@ from dtsvm.rounds import (
     exchange,
     local_step,
 )
-from dtsvm.rounds.checks import balance, is_check_at, rounds_to_check, snapshots
+from dtsvm.rounds.checks import Sets, check, is_balanced, sets, snapshots
 from dtsvm.rounds.extrapolate import Past, remember
+from dtsvm.rounds.gains import Rules
+from dtsvm.rounds.penalty import is_check
 from dtsvm.rounds.step import Accuracy, AgentArrays, HalfArrays, RowArrays, tightened
 
 __all__ = ["Memory"]
@@ -36,6 +38,7 @@ Ints = NDArray[np.int64]
 # Numbers touched in a round below which waking a second thread costs more than it saves.
 PARALLEL_WORK = 4_000_000
 CHUNK_SECONDS = 0.2
+CHUNK_NUMBERS = 20_000_000  # touched in at most a few hundredths of a second
 
 
 @dataclass
@@ -81,15 +84,15 @@ class Memory:
         Without `tol` it runs `max_rounds`. Ctrl-C ends it with the state of the last whole round.
         """
         started = time.perf_counter()
-        rule = Stopping(tol or 0.0, self.n_rounds, self.n_rounds)
+        rule = Stopping(tol, self.n_rounds, self.n_rounds)
         status = Status.MAX_ROUNDS
         has_looked = False
-        chunk, last = (1 if on_round else 10), self.n_rounds + max_rounds
+        chunk, last = (1 if on_round else self._first_chunk()), self.n_rounds + max_rounds
         try:
             while self.n_rounds < last and status is Status.MAX_ROUNDS:
                 before = time.perf_counter()
-                self._advance(self._until(chunk, last, rule), rule, tol is not None)
-                has_looked, is_done = self._look(rule) if tol is not None else (False, False)
+                self._advance(self._until(chunk, last, rule), rule)
+                has_looked, is_done = self._look(rule)
                 if is_done:
                     status = Status.CONVERGED
                 elif max_seconds is not None and time.perf_counter() - started > max_seconds:
@@ -120,12 +123,15 @@ class Memory:
         self._rng.bit_generator.state = described["rng"]
         self.history.append(history)
 
+    def _first_chunk(self) -> int:
+        """How many rounds surely do not take long."""
+        state = self.state
+        numbers = len(state.rows) * (state.n_features + 10)
+        return max(10, min(CHUNK_NUMBERS // max(numbers, 1), 4096))
+
     def _until(self, chunk: int, last: int, rule: Stopping) -> int:
-        """How many rounds may pass without looking up: to a limit, a check or a milestone."""
-        done = self.n_rounds - rule.n_rounds
-        milestone = max(64, 1 << done.bit_length()) - done
-        check = rounds_to_check(self.state) or milestone
-        return min(chunk, last - self.n_rounds, milestone, check)
+        """How many rounds may pass without looking up: to a limit or a milestone."""
+        return min(chunk, last - self.n_rounds, rule.rounds_to_milestone(self.n_rounds))
 
     def _look(self, rule: Stopping) -> tuple[bool, bool]:
         """Certify if it is worth while; say whether it was, and whether training is done."""
@@ -159,21 +165,19 @@ class Memory:
             seconds=self.seconds + time.perf_counter() - started,
         )
 
-    def _advance(self, n: int, rule: Stopping, may_stop: bool) -> None:
+    def _advance(self, n: int, rule: Stopping) -> None:
         """Run up to `n` rounds, fewer if agents are calm and a look at the certificate is due."""
         state = self.state
         state.prepare()
         drawn_from = self._rng.bit_generator.state
         heard = self._draw_heard(n)
         log = np.zeros((n, 4))
-        done = self._loop(n, heard, log, rule.residual_tol if may_stop else -1.0, rule.next_look)
+        done = self._loop(n, heard, log, rule.residual_tol, rule.next_look)
         if done < n:  # give back the losses of rounds that did not take place
             self._rng.bit_generator.state = drawn_from
             self._draw_heard(done)
         self.history.append(self._block(log[:done]))
         state.age += done
-        if is_check_at(state, state.age):
-            balance(state)
 
     def _block(self, log: NDArray[np.float64]) -> NDArray[np.void]:
         """History rows from the compiled loop's log."""
@@ -210,7 +214,16 @@ class Memory:
         Returns how many it ran: fewer if the residuals are within `tol` once `look` is reached.
         """
         state = self.state
-        arrays = (state.agent_arrays(), state.row_arrays(), state.half_arrays())
+        world = _World(
+            state.used,
+            state.firsts,
+            state.agent_arrays(),
+            state.row_arrays(),
+            state.half_arrays(),
+            state.rules(),
+            sets(state),
+            snapshots(state, n),
+        )
         job = _Job(
             n,
             heard,
@@ -219,51 +232,55 @@ class Memory:
             state.settings.relaxation,
             state.accuracy,
             state.age,
-            is_check_at(state, state.age + n),
-            snapshots(state, n),
+            is_balanced(state),
             tol,
             look - self.n_rounds,
             PARALLEL_WORK / state.n_features if self._threads > 1 else np.inf,
         )
-        looks, k = float(len(arrays[1].ids)), 0
+        looks, k = float(len(world.rows.ids)), 0
         while k < n:
-            if looks < job.heavy:
-                k = int(_rounds(k, state.used, state.firsts, *arrays, job))
-            else:
-                k = self._rounds_threaded(k, arrays, job)
+            k = (_rounds if looks < job.heavy else self._rounds_threaded)(k, world, job)
             looks = log[k - 1, 3]
             if _is_calm(k - 1, job):
                 break
         return k
 
-    def _rounds_threaded(
-        self, k: int, arrays: tuple[AgentArrays, RowArrays, HalfArrays], job: _Job
-    ) -> int:
+    def _rounds_threaded(self, k: int, world: _World, job: _Job) -> int:
         """Do the same rounds while they are heavy, agents dealt to threads largest first."""
-        agents, rows, halves = arrays
-        used, firsts = self.state.used, self.state.firsts
+        used, agents = world.used, world.agents
         order = used[np.argsort(-agents.row_count[used], kind="stable")]
         deal = np.array_split(order, min(len(order), 8 * self._threads))
+        arrays = agents, world.rows, world.halves
         with ThreadPoolExecutor(self._threads) as pool:
             while k < job.n:
                 now = Accuracy(*tightened(job.accuracy, job.age + k))
-                looks = pool.map(
-                    lambda some, now=now: local_step(some, agents, rows, halves, job.C, now), deal
-                )
+                looks = pool.map(lambda some, now=now: local_step(some, *arrays, job.C, now), deal)
                 job.log[k, 3] = sum(looks)
-                _exchange_all(k, used, firsts, agents, halves, job)
+                _close_round(k, world, job)
                 k += 1
                 if job.log[k - 1, 3] < job.heavy or _is_calm(k - 1, job):
                     break
         return k
 
 
+class _World(NamedTuple):
+    """Everybody and everything."""
+
+    used: Ints
+    firsts: Ints
+    agents: AgentArrays
+    rows: RowArrays
+    halves: HalfArrays
+    rules: Rules
+    sets: Sets
+    past: Past
+
+
 class _Job(NamedTuple):
     """Rounds to run; row k of `log` is round k: primal and dual residual, sweeps, rows looked at.
 
-    `heard` says which messages of a round arrive, `has_check` whether the last round is measured
-    for a check, `past` keeps snapshots. Rounds end early when the residuals are within `tol` after
-    `not_before` rounds.
+    `heard` says which messages of a round arrive. Rounds end early when the residuals are within
+    `tol` after `not_before` rounds.
     """
 
     n: int
@@ -273,8 +290,7 @@ class _Job(NamedTuple):
     kappa: float
     accuracy: Accuracy
     age: int
-    has_check: bool
-    past: Past
+    has_checks: bool
     tol: float
     not_before: int
     heavy: float  # rows looked at in a round that is worth more than one thread
@@ -286,12 +302,12 @@ def _is_calm(k: int, job: _Job) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def _exchange_all(
-    k: int, used: Ints, firsts: Ints, agents: AgentArrays, halves: HalfArrays, job: _Job
-) -> None:
-    """Carry all messages of round k; log the worst residuals and the sweeps done."""
-    is_check = job.has_check and k == job.n - 1
-    primal, dual = exchange(firsts, agents, halves, job.kappa, job.heard[k], is_check)
+def _close_round(k: int, world: _World, job: _Job) -> None:
+    """Carry all messages of round k, log the worst residuals and the sweeps done, and check."""
+    used, agents, halves, past = world.used, world.agents, world.halves, world.past
+    age = job.age + k + 1
+    has_check = job.has_checks and is_check(age)
+    primal, dual = exchange(world.firsts, agents, halves, job.kappa, job.heard[k], has_check)
     drift, norm, sweeps_by = agents.drift, agents.norm, agents.sweeps
     sweeps = 0
     for a in used:
@@ -299,24 +315,19 @@ def _exchange_all(
         if norm[a] > 0.0:
             dual = max(dual, drift[a] / norm[a])
     job.log[k, 0], job.log[k, 1], job.log[k, 2] = primal, dual, sweeps
-    remember(job.age + k + 1, job.past, agents, halves)
+    remember(age, past, agents, halves)
+    if has_check:
+        check(age, used, agents, world.rows, halves, world.rules, world.sets, past)
 
 
 @njit(cache=True, nogil=True)
-def _rounds(
-    k: int,
-    used: Ints,
-    firsts: Ints,
-    agents: AgentArrays,
-    rows: RowArrays,
-    halves: HalfArrays,
-    job: _Job,
-) -> int:
+def _rounds(k: int, world: _World, job: _Job) -> int:
     """Run rounds from k on until one is heavy or calm; return how many are done."""
     while k < job.n:
         now = tightened(job.accuracy, job.age + k)
-        job.log[k, 3] = local_step(used, agents, rows, halves, job.C, now)
-        _exchange_all(k, used, firsts, agents, halves, job)
+        agents, rows, halves = world.agents, world.rows, world.halves
+        job.log[k, 3] = local_step(world.used, agents, rows, halves, job.C, now)
+        _close_round(k, world, job)
         k += 1
         if job.log[k - 1, 3] >= job.heavy or _is_calm(k - 1, job):
             break

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["load", "save"]
 
-FORMAT, VERSION = "dtsvm session", 3
+FORMAT, VERSION = "dtsvm session", 4
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -41,7 +41,7 @@ def save(live: Session, path: str | PathLike[str]) -> None:
     for name, table in _tables(members).items():
         arrays.update({f"{name}.{key}": values for key, values in table.dump().items()})
     if (past := members.state.past) is not None:
-        arrays.update({f"past.{key}": np.asarray(value) for key, value in past._asdict().items()})
+        arrays.update({f"past.{key}": value for key, value in past._asdict().items()})
     owners = list(members.state.row_slots)
     arrays["row_owner"] = np.repeat(owners, [len(members.state.row_slots[a]) for a in owners])
     arrays["row_slot"] = np.concatenate([np.zeros(0, np.int64), *members.state.row_slots.values()])
@@ -104,8 +104,7 @@ def _restore_members(head: dict[str, Any], arrays: Arrays, settings: Settings) -
     slots, owner = arrays["row_slot"], arrays["row_owner"]
     members.state.row_slots = {a: slots[owner == a] for a in head["owners"]}
     if "past.z" in arrays:
-        begin, step, *snapshots = (arrays[f"past.{key}"] for key in Past._fields)
-        members.state.past = Past(int(begin), int(step), *snapshots)
+        members.state.past = Past(*(arrays[f"past.{key}"] for key in Past._fields))
     return members
 
 

@@ -11,7 +11,6 @@ used, as if it had been lost.
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,7 +86,7 @@ class Balancer:
         last = last_check(age) if self.is_on else 0
         if last > last_check(self.state.age):
             return last
-        self._due = next_check(age) or sys.maxsize
+        self._due = next_check(age)
         return self.check
 
     def wants(self, neighbour: str, age: int) -> bool:
@@ -120,7 +119,7 @@ class Balancer:
                 if found is None:
                     del self._open[team.group]  # nobody to agree with
                     continue
-                numbers = tuple(found.ravel().tolist())
+                numbers = tuple(found.tolist())
                 moves = products(self.state, team.agents)
                 if moves is not None:
                     numbers += tuple(moves.tolist())

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dtsvm.rounds.extrapolate import mixture
-from dtsvm.rounds.penalty import balanced, summed
+from dtsvm.rounds.penalty import balanced, sum_of_nodes
 from dtsvm.runtime.agent import wire_pb2 as wire
 
 __all__ = ["Ledger", "Level", "Tally"]
@@ -97,14 +97,12 @@ class Ledger:
         if not all(self.has_tallied(group, node, check) for node in nodes):
             return False
         now = self.level(group)
-        found = [np.array(self.tallies[group, node].found) for node in nodes]
-        each_node = np.arange(len(found))
-        residual = summed(np.array([each[:6].reshape(3, 2) for each in found]), each_node)
+        found = [self.tallies[group, node].found for node in nodes]
+        residual = sum_of_nodes(np.array([each[:6] for each in found]))
         level = balanced(np.array(now[1:4]), residual, start, check)
-        gamma = None
+        leap = ()
         if all(len(each) > 6 for each in found):
-            gamma = mixture(summed(np.array([each[6:] for each in found]), each_node))
-        leap = () if gamma is None else tuple(gamma.tolist())
+            leap = tuple(mixture(sum_of_nodes(np.array([each[6:] for each in found]))).tolist())
         weights, bias, tail = level.tolist()
         self._raise(group, Level(now.decided + 1, weights, bias, tail, leap))
         self._seal()

@@ -53,13 +53,14 @@ def certificates(state: State) -> list[tuple[Certificate, int]]:
 
 
 def _groups(state: State) -> list[_Group]:
-    counted = state.used[~state.agents["is_relay"][state.used]]
+    is_relay, n_rows = state.agents["is_relay"], state.agent_arrays().row_count
     groups = []
-    for part in np.unique(state.common_part[counted]):
-        mine = counted[state.common_part[counted] == part]
-        _, team = np.unique(state.specific_part[mine], return_inverse=True)
-        n_rows = sum(len(state.row_slots[a]) for a in mine.tolist())
-        groups.append(_Group(mine, team, np.bincount(team) / len(mine), n_rows))
+    for agents in state.parts():
+        mine = agents[~is_relay[agents]]
+        if len(mine):
+            _, team = np.unique(state.specific_part[mine], return_inverse=True)
+            share = np.bincount(team) / len(mine)
+            groups.append(_Group(mine, team, share, int(n_rows[mine].sum())))
     return groups
 
 

@@ -55,7 +55,7 @@ class State:
         self.agents = Table(
             node=((), np.int64), task=((), np.int64), is_relay=((), bool),
             gain=((2, 2), float), prox=((2,), float), estimate=((2, p1), float),
-            offset=((2, p1), float), pull=((p1,), float), shift=((p1,), float),
+            offset=((2, p1), float), pull=((p1,), float),
             decision=((p1,), float), travel=((), float), norm=((), float), drift=((), float),
             sweeps=((), np.int64), level=((3,), float), hold=((), float), drift_before=((), float),
         )  # fmt: skip
@@ -292,6 +292,7 @@ class State:
         offset = self.agents["offset"]
         for c, part in enumerate((self.common_part, self.specific_part)):
             offset[self._used, c] = zero_sum(offset[self._used, c], part[self._used])
+        self._has_offset = np.asarray(offset.any(axis=(1, 2)))
         level = self.agents["level"]
         for agents in self.parts():
             if (level[agents] != level[agents[0]]).any():  # sets that have just met
@@ -322,8 +323,8 @@ class State:
             ends = self._half_ids[self.is_in(agents)[halves["owner"][self._half_ids]]]
             owner = halves["owner"][ends]
             node, task = self.agents["node"][owner], self.agents["task"][owner]
-            order = np.lexsort((halves["other_task"][ends], halves["other_node"][ends], task, node))
-            self.derived[key] = ends[order], np.flatnonzero(np.diff(node[order], prepend=-1))
+            order = np.lexsort((task, node))  # by the other end's node and task they are sorted
+            self.derived[key] = ends[order], _begins(node[order])
         found: tuple[Slots, Slots] = self.derived[key]
         return found
 
@@ -410,8 +411,8 @@ class State:
         a = self.agents
         return AgentArrays(
             self._row_start, self._row_count, self._half_start, self._half_count,
-            a["gain"], a["prox"], a["estimate"], a["offset"], a["pull"], a["shift"], a["decision"],
-            a["travel"], self._n_listed, self._wake, a["norm"], a["drift"], a["sweeps"],
+            a["gain"], a["prox"], a["estimate"], a["offset"], self._has_offset, a["pull"],
+            a["decision"], a["travel"], self._n_listed, self._wake, a["norm"], a["drift"], a["sweeps"],
         )  # fmt: skip
 
     def rules(self) -> Rules:
@@ -434,3 +435,9 @@ class State:
             self._half_ids, h["owner"], h["twin"], h["is_wide"], h["penalty"], h["state"],
             h["residual"],
         )  # fmt: skip
+
+
+def _begins(node: Slots) -> Slots:
+    """Where in a sorted array another number begins."""
+    begins: Slots = np.flatnonzero(np.diff(node, prepend=-1))
+    return begins

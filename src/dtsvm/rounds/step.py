@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dtsvm.qp import solve
+from dtsvm.qp import borrowed, fetch, solve
 
 __all__ = [
     "Accuracy",
@@ -34,6 +34,8 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+AHEAD = 32  # rows of the next agent that are fetched while one is solving
 
 
 class RowArrays(NamedTuple):
@@ -60,8 +62,8 @@ class AgentArrays(NamedTuple):
     prox: Floats  # (·, 2): weight holding an unlinked bias near its last value
     estimate: Floats  # (·, 2, p+1): x
     offset: Floats  # (·, 2, p+1): what cut links left behind, see `handover`
+    has_offset: NDArray[np.bool_]
     pull: Floats  # (·, p+1): X̃ᵀYλ
-    shift: Floats  # (·, p+1): m
     decision: Floats  # (·, p+1): u = w₀ + w_t, the agent's classifier
     travel: Floats
     n_listed: Ints
@@ -117,28 +119,60 @@ def local_step(
 
     Returns how many rows were looked at.
     """
-    # Each look into a tuple of arrays counts a reference: outside the loop, once.
+    p1 = agents.pull.shape[1]
+    most = agents.row_count.max() if len(agents.row_count) else 0
+    scratch = (np.empty((2, p1)), np.empty(p1), np.empty(p1), np.empty(most, np.int32))
+    looks: int = _solve_all(some, agents, rows, halves, box, accuracy, scratch)
+    return looks
+
+
+@njit(cache=True, nogil=True)
+def _solve_all(
+    some: Ints,
+    agents: AgentArrays,
+    rows: RowArrays,
+    halves: HalfArrays,
+    box: float,
+    accuracy: Accuracy,
+    scratch: tuple[Floats, Floats, Floats, NDArray[np.int32]],
+) -> int:
+    some, agents, rows, halves = borrowed((some, agents, rows, halves))
+    inflow, shift, before, slept = borrowed(scratch)
     X, y, dual, norms, until, row_ids, at, listed = rows
     estimate, pulls, offsets, z = agents.estimate, agents.pull, agents.offset, halves.state
-    gains, proxes, shifts, decisions = agents.gain, agents.prox, agents.shift, agents.decision
+    gains, proxes, decisions = agents.gain, agents.prox, agents.decision
     row_start, row_count, travels = agents.row_start, agents.row_count, agents.travel
     n_listed, wakes = agents.n_listed, agents.wake
     half_start, half_count = agents.half_start, agents.half_count
     drifts, all_norms, all_sweeps = agents.drift, agents.norm, agents.sweeps
-    half_ids, is_wide = halves.ids, halves.is_wide
+    half_ids, is_wide, has_offset = halves.ids, halves.is_wide, agents.has_offset
     p = X.shape[1]
     both = 2 * (p + 1)
     # The common and the specific part end to end: one loop over both.
     flat_z, flat_offsets = z.reshape(z.shape[0], both), offsets.reshape(offsets.shape[0], both)
-    inflow = np.empty((2, p + 1))
     flat = inflow.reshape(both)
-    before = np.empty(p + 1)
-    slept = np.empty(row_count.max() if len(row_count) else 0, np.int32)
     looks = 0
-    for a in some:
-        gain, x, shift, u, pull = gains[a], estimate[a], shifts[a], decisions[a], pulls[a]
-        for j in range(both):
-            flat[j] = flat_offsets[a, j]
+    for n in range(len(some)):
+        a = some[n]
+        if n + 2 < len(some):
+            begin = row_start[some[n + 2]]
+            fetch(listed, begin)
+            fetch(row_ids, begin)
+            fetch(at, begin)
+        if n + 1 < len(some):
+            begin = row_start[some[n + 1]]
+            for k in range(begin, begin + min(n_listed[some[n + 1]], AHEAD)):
+                i = row_ids[listed[k]]
+                fetch(X, at[listed[k]])
+                fetch(until, i)
+                fetch(dual, i)
+                fetch(y, i)
+                fetch(norms, i)
+        gain, x, u, pull = gains[a], estimate[a], decisions[a], pulls[a]
+        flat[:] = 0.0
+        if has_offset[a]:
+            for j in range(both):
+                flat[j] = flat_offsets[a, j]
         for c in range(2):
             inflow[c, p] += proxes[a, c] * x[c, p]
         for k in range(half_start[a], half_start[a] + half_count[a]):
@@ -228,7 +262,7 @@ def exchange(
 
     Before a check, every link's own numbers are noted in `halves.residual`.
     """
-    # Each look into a tuple of arrays counts a reference: outside the loop, once.
+    firsts, agents, halves, heard = borrowed((firsts, agents, halves, heard))
     x, norm = agents.estimate, agents.norm
     z, rho, owner, twin = halves.state, halves.penalty, halves.owner, halves.twin
     is_wide, residual = halves.is_wide, halves.residual

@@ -14,6 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dtsvm.problem.certificate import Certificate
+from dtsvm.qp import borrowed
 from dtsvm.rounds import (
     HISTORY,
     History,
@@ -323,9 +324,10 @@ def _close_round(k: int, world: _World, job: _Job) -> None:
 @njit(cache=True, nogil=True)
 def _rounds(k: int, world: _World, job: _Job) -> int:
     """Run rounds from k on until one is heavy or calm; return how many are done."""
+    world, job = borrowed((world, job))
+    agents, rows, halves = world.agents, world.rows, world.halves
     while k < job.n:
         now = tightened(job.accuracy, job.age + k)
-        agents, rows, halves = world.agents, world.rows, world.halves
         job.log[k, 3] = local_step(world.used, agents, rows, halves, job.C, now)
         _close_round(k, world, job)
         k += 1

@@ -412,7 +412,8 @@ class State:
         return AgentArrays(
             self._row_start, self._row_count, self._half_start, self._half_count,
             a["gain"], a["prox"], a["estimate"], a["offset"], self._has_offset, a["pull"],
-            a["decision"], a["travel"], self._n_listed, self._wake, a["norm"], a["drift"], a["sweeps"],
+            a["decision"], a["travel"], self._n_listed, self._wake, a["norm"], a["drift"],
+            a["sweeps"],
         )  # fmt: skip
 
     def rules(self) -> Rules:

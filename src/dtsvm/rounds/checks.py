@@ -24,7 +24,7 @@ from dtsvm.rounds.extrapolate import (
     remember,
 )
 from dtsvm.rounds.gains import Rules, renew
-from dtsvm.rounds.penalty import balanced, last_check, loosened, sum_of_nodes
+from dtsvm.rounds.penalty import balanced, loosened, next_check, sum_of_nodes
 from dtsvm.rounds.state import State
 from dtsvm.rounds.step import AgentArrays, HalfArrays, RowArrays
 
@@ -86,6 +86,7 @@ def is_balanced(state: State) -> bool:
 @njit(cache=True, nogil=True)
 def check(
     age: int,
+    is_warm: bool,
     used: Slots,
     agents: AgentArrays,
     rows: RowArrays,
@@ -104,7 +105,7 @@ def check(
         if len(noted) == 0:
             continue
         found = _shown(noted, nodes, halves.residual)
-        if is_whole(past, age):
+        if is_whole(past, age, is_warm):
             ends = sets.ends[sets.of_ends[s] : sets.of_ends[s + 1]]
             nodes = sets.nodes[sets.of_nodes[s] : sets.of_nodes[s + 1]]
             gamma = mixture(sum_of_nodes(inner_products(ends, nodes, past, halves.penalty)))
@@ -156,7 +157,7 @@ def _shown(noted: Slots, nodes: Slots, residual: Floats) -> Floats:
 
 def products(state: State, agents: Slots) -> Floats | None:
     """Inner products of one set's moves, summed; None unless every snapshot was taken."""
-    if state.past is None or not is_whole(state.past, last_check(state.age)):
+    if state.past is None or not state.has_snapshots:
         return None
     ends, nodes = state.own_ends(agents)
     found: Floats = sum_of_nodes(inner_products(ends, nodes, state.past, state.halves["penalty"]))
@@ -169,8 +170,9 @@ def snapshots(state: State, n: int) -> Past:
     Who has chosen a penalty gets the plain iteration.
     """
     if state.past is None:
-        chosen = state.settings.task_penalty, state.settings.node_penalty
-        if chosen != ("auto", "auto") or state.age + n < plan(FIRST)[0]:
+        chosen, is_warm = (state.settings.task_penalty, state.settings.node_penalty), state.is_warm
+        leap_at = next_check(max(state.age, 0 if is_warm else FIRST - 1), is_warm)
+        if chosen != ("auto", "auto") or state.age + n < plan(leap_at, is_warm)[0]:
             return NOTHING
         room = state.halves.capacity, state.agents.capacity, state.n_features + 1
         state.past = Past.empty(*room)
@@ -179,7 +181,8 @@ def snapshots(state: State, n: int) -> Past:
 
 def take_snapshot(state: State) -> None:
     """Take a snapshot if one is due at the end of the round that is going on."""
-    remember(state.age + 1, snapshots(state, 1), state.agent_arrays(), state.half_arrays())
+    arrays = state.agent_arrays(), state.half_arrays()
+    remember(state.age + 1, state.is_warm, snapshots(state, 1), *arrays)
 
 
 def loosen(state: State) -> None:

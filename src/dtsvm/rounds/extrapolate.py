@@ -1,8 +1,8 @@
 """A leap along the slow directions of the iteration, at checks: reduced-rank extrapolation.
 
 Late rounds repeat themselves: what the links hold moves along a few slow directions, each round by
-a little less. Seven snapshots z₀ … z₆ of what all links hold, evenly taken over the last quarter of
-the rounds before a check, show these directions. The leap goes to the mixture
+a little less. Seven snapshots z₀ … z₆ of what all links hold, evenly taken over the last rounds
+before a check, show these directions. The leap goes to the mixture
 
     z ← Σ γᵢ zᵢ,   i = 1 … 6,   Σ γᵢ = 1,   that makes ‖Σ γᵢ (zᵢ − zᵢ₋₁)‖ smallest
 
@@ -19,7 +19,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dtsvm.rounds.penalty import NEVER, next_check
+from dtsvm.rounds.penalty import NEVER, last_check, next_check
 from dtsvm.rounds.step import AgentArrays, HalfArrays
 
 __all__ = [
@@ -39,8 +39,9 @@ __all__ = [
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-FIRST = 40  # no leap at an earlier check
-STEPS, SPAN = 6, 0.25  # between snapshots, and which share of the rounds so far they cover
+FIRST = 40  # no leap at an earlier check, unless warm
+STEPS = 6  # between snapshots
+SPAN, WARM_SPAN = 0.5, 0.9  # which share of the rounds since the last check they cover
 N_PRODUCTS = STEPS * (STEPS + 1) // 2
 RIDGE = 1e-8
 MOST_LEAP = 1e8  # a γ beyond it is out of all measure
@@ -65,18 +66,23 @@ NOTHING = Past.empty(0, 0, 0)
 
 
 @njit(cache=True, nogil=True)
-def plan(check: int) -> tuple[int, int]:
-    """Return the age of the first snapshot before a check, or `NEVER`, and the rounds between."""
-    if not FIRST <= check < NEVER:
+def plan(check: int, is_warm: bool) -> tuple[int, int]:
+    """Return the age of the first snapshot before a check, or `NEVER`, and the rounds between.
+
+    A network that was at work before it changed is in its slow tail from the first round on: it
+    leaps at every check, from nearly all rounds since the last.
+    """
+    if check == NEVER or (check < FIRST and not is_warm):
         return NEVER, 1
-    step = max(1, int(SPAN * check) // STEPS)
+    since = check - last_check(check - 1, is_warm)
+    step = max(1, int((WARM_SPAN if is_warm else SPAN) * since) // STEPS)
     return check - STEPS * step, step
 
 
 @njit(cache=True, nogil=True)
-def remember(age: int, past: Past, agents: AgentArrays, halves: HalfArrays) -> None:
+def remember(age: int, is_warm: bool, past: Past, agents: AgentArrays, halves: HalfArrays) -> None:
     """Take a snapshot if one is due at this age and there is room for it."""
-    begin, step = plan(next_check(age - 1))
+    begin, step = plan(next_check(age - 1, is_warm), is_warm)
     k = (age - begin) // step
     if age < begin or age != begin + k * step or past.z.shape[1] == 0:
         return
@@ -86,9 +92,9 @@ def remember(age: int, past: Past, agents: AgentArrays, halves: HalfArrays) -> N
 
 
 @njit(cache=True, nogil=True)
-def is_whole(past: Past, check: int) -> bool:
+def is_whole(past: Past, check: int, is_warm: bool) -> bool:
     """Whether every snapshot before a check was taken when it was due."""
-    begin, step = plan(check)
+    begin, step = plan(check, is_warm)
     n_taken = 0
     for k in range(STEPS + 1):
         n_taken += past.ages[k] == begin + k * step

@@ -39,6 +39,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 CHECKS = tuple(10 << k for k in range(16))  # ages at which penalties are balanced
+WARM_FIRST = 20  # the first, in a network that was at work before the change and has its level
 SCALE = 2.5  # ρ ‖x‖ / ‖λ‖ to aim at
 TAIL, BAND = 60, 4.0  # from which age on disagreement and movement count, and how far they may lead
 MOST, LEAST = 5.0, 1.2  # how far a check believes them, and the least change that is made
@@ -88,26 +89,26 @@ def _estimated_trace(n: int, links: NDArray[np.int64]) -> float:
 
 
 @njit(cache=True, nogil=True)
-def is_check(age: int) -> bool:
+def is_check(age: int, is_warm: bool) -> bool:
     """Whether penalties are balanced after this many rounds since something changed."""
-    return age == last_check(age) and age > 0
+    return age > 0 and age == last_check(age, is_warm)
 
 
 @njit(cache=True, nogil=True)
-def next_check(age: int) -> int:
+def next_check(age: int, is_warm: bool) -> int:
     """Return the next age at which penalties are balanced; `NEVER` when no more checks follow."""
     for check in CHECKS:
-        if check > age:
+        if check > age and (check >= WARM_FIRST or not is_warm):
             return check
     return NEVER
 
 
 @njit(cache=True, nogil=True)
-def last_check(age: int) -> int:
+def last_check(age: int, is_warm: bool) -> int:
     """Return the age of the last check up to this age, or 0 if there was none."""
     last = 0
     for check in CHECKS:
-        if check <= age:
+        if check <= age and (check >= WARM_FIRST or not is_warm):
             last = check
     return last
 

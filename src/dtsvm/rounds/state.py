@@ -25,6 +25,7 @@ __all__ = ["State"]
 
 Slots = NDArray[np.int64]
 
+WARM = 20  # rounds after which a network is warm: penalties have been balanced twice
 ACCURACY = {
     "tracking": Accuracy(0.1, 1e-12, 1, 300),
     "exact": Accuracy(0.0, 1e-13, 100_000, 100_000),
@@ -67,6 +68,7 @@ class State:
         self.row_slots: dict[int, Slots] = {}
         self._lies: Slots | None = None  # where in X an adopted row lies, by slot
         self.age = 0  # rounds since who is here last changed
+        self.before = 0  # rounds until then
         self.traffic = 0, 0  # messages and bytes over network links in a round
         self.past: Past | None = None
         self._leaps: list[tuple[Slots, NDArray[np.float64]]] = []  # decided and not done
@@ -217,9 +219,21 @@ class State:
 
     def _touch(self) -> None:
         self._is_stale = True
+        self.before += self.age
         self.age = 0
         self.past = None
         self._leaps.clear()
+
+    @property
+    def is_warm(self) -> bool:
+        """Whether the network was at work when something last changed."""
+        return self.before >= WARM
+
+    @property
+    def has_snapshots(self) -> bool:
+        """Whether every snapshot before the last check was taken when it was due."""
+        check = last_check(self.age, self.is_warm)
+        return self.past is not None and bool(is_whole(self.past, check, self.is_warm))
 
     @property
     def is_stale(self) -> bool:
@@ -312,7 +326,7 @@ class State:
 
     def leap(self, agents: Slots, gamma: NDArray[np.float64]) -> None:
         """Let one set's z become a mixture of its snapshots, if there are any, at `pull_anew`."""
-        if self.past is not None and is_whole(self.past, last_check(self.age)):
+        if self.has_snapshots:
             self._leaps.append((agents, gamma))
 
     def own_ends(self, agents: Slots) -> tuple[Slots, Slots]:

@@ -123,6 +123,7 @@ class Memory:
         self.seconds, self.state.age = described["seconds"], described["age"]
         self._rng.bit_generator.state = described["rng"]
         self.history.append(history)
+        self.state.before = self.n_rounds - self.state.age
 
     def _first_chunk(self) -> int:
         """How many rounds surely do not take long."""
@@ -233,6 +234,7 @@ class Memory:
             state.settings.relaxation,
             state.accuracy,
             state.age,
+            state.is_warm,
             is_balanced(state),
             tol,
             look - self.n_rounds,
@@ -291,6 +293,7 @@ class _Job(NamedTuple):
     kappa: float
     accuracy: Accuracy
     age: int
+    is_warm: bool
     has_checks: bool
     tol: float
     not_before: int
@@ -307,7 +310,7 @@ def _close_round(k: int, world: _World, job: _Job) -> None:
     """Carry all messages of round k, log the worst residuals and the sweeps done, and check."""
     used, agents, halves, past = world.used, world.agents, world.halves, world.past
     age = job.age + k + 1
-    has_check = job.has_checks and is_check(age)
+    has_check = job.has_checks and is_check(age, job.is_warm)
     primal, dual = exchange(world.firsts, agents, halves, job.kappa, job.heard[k], has_check)
     drift, norm, sweeps_by = agents.drift, agents.norm, agents.sweeps
     sweeps = 0
@@ -316,9 +319,9 @@ def _close_round(k: int, world: _World, job: _Job) -> None:
         if norm[a] > 0.0:
             dual = max(dual, drift[a] / norm[a])
     job.log[k, 0], job.log[k, 1], job.log[k, 2] = primal, dual, sweeps
-    remember(age, past, agents, halves)
+    remember(age, job.is_warm, past, agents, halves)
     if has_check:
-        check(age, used, agents, world.rows, halves, world.rules, world.sets, past)
+        check(age, job.is_warm, used, agents, world.rows, halves, world.rules, world.sets, past)
 
 
 @njit(cache=True, nogil=True)

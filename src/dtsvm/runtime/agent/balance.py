@@ -83,10 +83,11 @@ class Balancer:
         """
         if age < self._due:
             return self.check
-        last = last_check(age) if self.is_on else 0
-        if last > last_check(self.state.age):
+        is_warm = self.state.is_warm
+        last = last_check(age, is_warm) if self.is_on else 0
+        if last > last_check(self.state.age, is_warm):
             return last
-        self._due = next_check(age)
+        self._due = next_check(age, is_warm)
         return self.check
 
     def wants(self, neighbour: str, age: int) -> bool:

@@ -269,7 +269,7 @@ class Node:
             self.ends.prepare()
         elif has_new_level:
             self.ends.pull_anew()
-        self.state.age = max(self._age - 1, 0)
+        self.state.age, self.state.before = max(self._age - 1, 0), self._changed_in
 
     @property
     def _age(self) -> int:

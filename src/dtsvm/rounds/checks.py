@@ -1,5 +1,8 @@
 """Checks: at ages 10, 20, 40, … a network looks at its links, balances penalties, and leaps.
 
+The age counts rounds since something changed. A network that had been at work before is warm: it
+knows its penalties and skips the check at 10.
+
 Sums over links are made node by node in the order of ranks and then over the nodes, so that nodes
 in processes of their own come to the same bits as nodes in one.
 """

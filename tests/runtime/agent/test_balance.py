@@ -51,6 +51,22 @@ def test_agents_that_balance_settle_in_about_as_many_rounds_as_a_session():
     assert max(node.round for node in carrier.nodes.values()) < 3 * live.info.n_rounds
 
 
+def test_agents_at_work_leap_at_the_first_check_after_a_change_and_it_comes_at_20():
+    settings = {"C": 1.0, "tol": 1e-300}
+    network, blocks = Network.ring(EIGHT), make_blocks(EIGHT, ["one"], n=20)
+    carrier = Carrier(build(network, blocks, settings), patience=1000)
+    carrier.meet()
+    carrier.run_until_round(100)
+    (before,) = levels(carrier)
+    carrier.nodes["n3"].add_rows("one", *make_blocks(["n3"], ["one"], n=5, seed=7)["n3", "one"])
+    carrier.run_until_round(115)
+    assert levels(carrier) == {before}
+    carrier.run_until_round(130)
+    (after,) = levels(carrier)
+    assert after.decided == before.decided + 1
+    assert len(after.leap) == 6
+
+
 @pytest.mark.parametrize(
     "seed", [0, 1, 2, *(pytest.param(s, marks=pytest.mark.slow) for s in range(3, 8))]
 )

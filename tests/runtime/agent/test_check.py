@@ -50,7 +50,7 @@ def refused(node, data, caplog):
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"protocol": 1}, "its protocol is 1 instead of 3."),
+        ({"protocol": 1}, "its protocol is 1 instead of 4."),
         ({"network": 8}, "it belongs to another network."),
         ({"settings": 8}, "the sender has other settings."),
         ({"sender": "c"}, "it says that it comes from 'c'."),

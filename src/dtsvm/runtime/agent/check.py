@@ -27,7 +27,7 @@ __all__ = [
     "read_values",
 ]
 
-PROTOCOL = 3
+PROTOCOL = 4
 NUMBER = np.dtype("<f8")
 NODE_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,61}[A-Za-z0-9])?")
 MOST_NAME, MOST_MEMBERS, MOST_TASKS, MOST_COUPLES = 128, 4096, 256, 65536

@@ -35,7 +35,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-AHEAD = 32  # rows of the next agent that are fetched while one is solving
+AHEAD = 32  # rows of another agent that are fetched while one is solving
 
 
 class RowArrays(NamedTuple):
@@ -154,14 +154,20 @@ def _solve_all(
     looks = 0
     for n in range(len(some)):
         a = some[n]
+        # What the next agents need is on its way while this one solves.
+        if n + 3 < len(some):
+            fetch(listed, row_start[some[n + 3]])
         if n + 2 < len(some):
-            begin = row_start[some[n + 2]]
-            fetch(listed, begin)
-            fetch(row_ids, begin)
-            fetch(at, begin)
+            b = some[n + 2]
+            fetch(pulls, b)
+            fetch(decisions, b)
+            fetch(estimate, b)
+            for k in range(row_start[b], row_start[b] + min(n_listed[b], AHEAD)):
+                fetch(row_ids, listed[k])
+                fetch(at, listed[k])
         if n + 1 < len(some):
-            begin = row_start[some[n + 1]]
-            for k in range(begin, begin + min(n_listed[some[n + 1]], AHEAD)):
+            b = some[n + 1]
+            for k in range(row_start[b], row_start[b] + min(n_listed[b], AHEAD)):
                 i = row_ids[listed[k]]
                 fetch(X, at[listed[k]])
                 fetch(until, i)

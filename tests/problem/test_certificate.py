@@ -26,7 +26,14 @@ def test_any_classifier_and_any_prices_are_bracketed(seed, n_tasks, C):
     u = common + specific[task]
     hinge = np.maximum(0, 1 - y * (Xt * u).sum(axis=1))
     loss = np.array([hinge[task == t].sum() for t in range(n_tasks)])
-    value = certify(Tally(loss, *sides, room, slant), common, specific, share, (1.5, 0.5), C)
+    value = certify(
+        Tally(loss, sides[0] - sides[1], room, slant, *sides),
+        common,
+        specific,
+        share,
+        (1.5, 0.5),
+        C,
+    )
     best = solve_pooled(X, y, task, share, C=C, common_reg=1.5, specific_reg=0.5).objective
     assert value.bound <= best + 1e-7
     assert value.objective >= best - 1e-7
@@ -52,8 +59,9 @@ def test_a_slip_on_the_margin_costs_the_bound_its_square():
     def lost(slip):
         lam = np.where(x == y, 0.075 + slip * y, C)
         inside = np.minimum(lam, C - lam)
-        sides = ((lam * (y == s) @ rows)[None] for s in (1, -1))
-        tally = Tally(np.array([4.0]), *sides, (inside @ rows)[None], np.array([inside @ y]))
+        plus, minus = ((lam * (y == s) @ rows)[None] for s in (1, -1))
+        room, slant = (inside @ rows)[None], np.array([inside @ y])
+        tally = Tally(np.array([4.0]), plus - minus, room, slant, plus, minus)
         return 1.5 - certify(tally, w[0], w, np.ones(1), reg, C).bound
 
     np.testing.assert_allclose(lost(0.0), 0.0, atol=1e-12)

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dtsvm.qp import dot, pull, solve, tally
+from dtsvm.qp import class_sums, distance, dot, pull, solve, tally
 
 
 def setup(seed, n=30, p=4, dtype=np.float64):
@@ -16,7 +16,7 @@ def run(X, y, norms, u, d_weights, d_bias, box, dual=None, until=None):
     n = len(y)
     dual = np.zeros(n) if dual is None else dual
     until = np.zeros(n) if until is None else until
-    sweeps, violation, *_ = solve(
+    sweeps, violation, travel, *_ = solve(
         X,
         np.arange(n),
         y,
@@ -41,7 +41,7 @@ def run(X, y, norms, u, d_weights, d_bias, box, dual=None, until=None):
         100_000,
         np.zeros(n, np.int32),
     )
-    return dual, sweeps, violation
+    return dual, sweeps, violation, travel
 
 
 @settings(max_examples=60)
@@ -50,7 +50,7 @@ def test_the_solution_satisfies_the_kkt_conditions(seed, d_weights, d_bias, box)
     X, y, norms = setup(seed)
     m = np.random.default_rng(seed + 1).normal(size=X.shape[1] + 1)
     u = m.copy()
-    dual, _, _ = run(X, y, norms, u, d_weights, d_bias, box)
+    dual, *_ = run(X, y, norms, u, d_weights, d_bias, box)
     Xt = np.column_stack([X, np.ones(len(X))])
     D = np.append(np.full(X.shape[1], d_weights), d_bias)
     np.testing.assert_allclose(u, D * (Xt.T @ (y * dual)) + m, atol=1e-9)
@@ -105,17 +105,42 @@ def test_dot_is_the_dot_product_for_every_length(rng):
         np.testing.assert_allclose(dot(X, 1, u), X[1] @ u[:p], atol=1e-12)
 
 
-def test_tally_and_pull_sum_what_they_say(rng):
+def test_tally_pull_and_class_sums_sum_what_they_say(rng):
     X, y, _ = setup(9)
     ids, w = np.arange(30), rng.normal(size=5)
     dual = np.clip(rng.normal(0.5, 0.5, 30), 0.0, 1.0)
     positive, negative, room, total = np.zeros((4, 5))
-    loss, slant = tally(X, ids, y, dual, ids, 1.0, w, positive, negative, room)
     pull(X, ids, y, dual, ids, total)
+    awake = np.zeros(30)
+    found = tally(X, ids, y, dual, awake, ids, 1.0, w, 0.0, total, room)
+    class_sums(X, ids, y, dual, ids, positive, negative)
     Xt = np.column_stack([X, np.ones(30)])
     inside = np.minimum(dual, 1.0 - dual)
-    np.testing.assert_allclose(loss, np.maximum(0, 1 - y * (Xt @ w)).sum())
-    np.testing.assert_allclose(positive - negative, total)
+    hinge = np.maximum(0, 1 - y * (Xt @ w)).sum()
+    np.testing.assert_allclose(found, [hinge, dual[y > 0].sum(), dual[y < 0].sum(), y @ inside])
+    np.testing.assert_allclose((positive - negative)[:-1], total[:-1])
     np.testing.assert_allclose(total, Xt.T @ (y * dual))
     np.testing.assert_allclose(room, Xt.T @ inside)
-    np.testing.assert_allclose(slant, y @ inside)
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 10**6), st.floats(0.01, 10), st.floats(0, 1), st.floats(0.01, 1))
+def test_rows_that_sleep_are_tallied_without_a_look(seed, d_weights, way, box):
+    """Whatever classifier is near u, the sums are those of a look at every row."""
+    X, y, norms = setup(seed)
+    rng = np.random.default_rng(seed + 1)
+    u, ids, until = rng.normal(size=5), np.arange(30), np.zeros(30)
+    dual, _, _, travel = run(X, y, norms, u, d_weights, 1.0, box, until=until)
+    w = u + way * rng.normal(size=5)
+    (room, room_by_looks, total) = np.zeros((3, 5))
+    pull(X, ids, y, dual, ids, total)
+    horizon = travel + distance(u, w, d_weights, 1.0)
+    found = tally(X, ids, y, dual, until, ids, box, w, horizon, total, room)
+    looked = tally(X, ids, y, dual, until, ids, box, w, np.inf, total, room_by_looks)
+    np.testing.assert_allclose(found, looked, atol=1e-9)
+    np.testing.assert_allclose(room, room_by_looks)
+    if way == 0:
+        blind = np.where((dual == 0) | (dual == box), np.nan, 1.0)[:, None] * X
+        is_awake = (until <= horizon) & ((dual == 0) | (dual == box))
+        unseen = tally(blind, ids, y, dual, until, ids, box, w, horizon, total, np.zeros(5))
+        assert is_awake.any() or np.isfinite(unseen).all()

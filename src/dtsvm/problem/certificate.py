@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["Certificate", "Tally", "certify", "objective"]
+__all__ = ["Certificate", "Tally", "certify", "lacks_room", "objective"]
 
 Floats = NDArray[np.float64]
 
@@ -33,15 +33,18 @@ class Certificate(NamedTuple):
 class Tally(NamedTuple):
     """What the rows contribute, summed over the agents of each task; the bias entry is last.
 
-    loss : (T,) hinge loss. positive, negative : (T, p+1) Σ λ x̃ over rows with y = +1 and y = −1.
+    loss : (T,) hinge loss. pull : (T, p+1) Σ y λ x̃.
     room : (T, p+1) Σ min(λ, C − λ) x̃, how far λ may go both ways. slant : (T,) Σ y min(λ, C − λ).
+    positive, negative : (T, p+1) Σ λ x̃ over rows with y = +1 and y = −1; of the weights only where
+    a task lacks room.
     """
 
     loss: Floats
-    positive: Floats
-    negative: Floats
+    pull: Floats
     room: Floats
     slant: Floats
+    positive: Floats
+    negative: Floats
 
 
 def objective(
@@ -109,20 +112,28 @@ def certify(
 
         D(λ) = Σ λᵢ − ‖Σ_t v_t‖² / 2ε₁ − Σ_t ‖v_t‖² / (2 ε₂ A_t/A)
 
-    λ is made feasible in two ways, and the better bound counts. Moving rows inside the box,
-    λ − θ y min(λ, C − λ), costs little near the optimum: such rows lie on the margin. Where they
-    have no room for it, and in the second way for every task, the heavier class is scaled down.
+    λ is made feasible by moving rows inside the box, λ − θ y min(λ, C − λ). That costs little near
+    the optimum: such rows lie on the margin. Where they have no room for it, the heavier class is
+    scaled down.
     """
     loss = tally.loss
     primal = 0.5 * reg[0] * _square(common)
     T, p1 = specific.shape
-    scaled, moved = np.zeros((T, p1)), np.zeros((T, p1))  # v, and Σλ last
+    duals = np.zeros((T, p1))  # v, and Σλ last
     for t in range(T):
         primal += 0.5 * reg[1] * share[t] * _square(specific[t]) + C * loss[t]
-        _scale(tally, t, scaled[t])
-        moved[t] = scaled[t]
-        _move(tally, t, moved[t])
-    return Certificate(primal, max(_bound(moved, share, reg), _bound(scaled, share, reg)))
+        if lacks_room(tally, t):
+            _scale(tally, t, duals[t])
+        else:
+            _move(tally, t, duals[t])
+    return Certificate(primal, _bound(duals, share, reg))
+
+
+@njit(cache=True, nogil=True)
+def lacks_room(tally: Tally, t: int) -> bool:
+    """Whether a task's rows inside the box cannot make up for what one class weighs more."""
+    excess = tally.positive[t, -1] - tally.negative[t, -1]
+    return not abs(excess) <= tally.room[t, -1]
 
 
 @njit(cache=True, nogil=True)
@@ -138,13 +149,11 @@ def _scale(tally: Tally, t: int, out: Floats) -> None:
 
 @njit(cache=True, nogil=True)
 def _move(tally: Tally, t: int, out: Floats) -> None:
-    """Move the rows inside the box instead, where they have the room."""
-    positive, negative, room = tally.positive[t], tally.negative[t], tally.room[t]
-    excess = positive[-1] - negative[-1]
-    if room[-1] > 0.0 and abs(excess) <= room[-1]:
-        theta = excess / room[-1]
-        out[:] = positive - negative - theta * room
-        out[-1] = positive[-1] + negative[-1] - theta * tally.slant[t]
+    """Move the rows inside the box of a task."""
+    plus, minus, room = tally.positive[t, -1], tally.negative[t, -1], tally.room[t]
+    theta = (plus - minus) / room[-1] if room[-1] > 0.0 else 0.0
+    out[:] = tally.pull[t] - theta * room
+    out[-1] = plus + minus - theta * tally.slant[t]
 
 
 @njit(cache=True, nogil=True)

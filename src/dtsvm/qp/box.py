@@ -19,7 +19,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["dot", "pull", "solve", "squared_norms", "tally"]
+__all__ = ["class_sums", "distance", "dot", "pull", "solve", "squared_norms", "tally"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -195,7 +195,8 @@ def solve(
             X, at, y, dual, norms, until, ids, listed, begin, end, n_listed, wake,
             u, d_weights, d_bias, box, travel + moved, slept,
         )  # fmt: skip
-        far = min(way, travel + _distance(u, before, d_weights, d_bias))
+        far = min(way, travel + distance(u, before, d_weights, d_bias))
+        before[:] = u
         for k in range(n_slept):
             until[ids[slept[k]]] -= way - far
         is_open = wake < 0.0 or wake == np.inf
@@ -211,15 +212,13 @@ def solve(
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _distance(u: Floats, before: Floats, d_weights: float, d_bias: float) -> float:
-    """Return ‖u − before‖ in the metric 1/D, and let `before` be u."""
+def distance(u: Floats, v: Floats, d_weights: float, d_bias: float) -> float:
+    """‖u − v‖ in the metric 1/D."""
     p = u.shape[0] - 1
     total = 0.0
     for j in range(p):
-        total += (u[j] - before[j]) ** 2
-        before[j] = u[j]
-    bias = u[p] - before[p]
-    before[p] = u[p]
+        total += (u[j] - v[j]) ** 2
+    bias = u[p] - v[p]
     return float(np.sqrt(total / d_weights + bias * bias / d_bias))
 
 
@@ -251,34 +250,63 @@ def tally(
     at: Ints,
     y: Floats,
     dual: Floats,
+    until: Floats,
     ids: Ints,
     box: float,
     w: Floats,
-    positive: Floats,
-    negative: Floats,
+    horizon: float,
+    pull: Floats,
     room: Floats,
-) -> tuple[float, float]:
-    """Return the hinge loss of classifier `w` over the rows `ids`, and Σ y min(λ, C − λ).
+) -> tuple[float, float, float, float]:
+    """Return the hinge loss of `w` over rows, Σ λ of either class, and Σ y min(λ, C − λ).
 
-    What else the certificate needs is added up: `positive` and `negative` receive Σ λᵢ x̃ᵢ over
-    yᵢ = +1 and yᵢ = −1, `room` receives Σ min(λᵢ, C − λᵢ) x̃ᵢ.
+    `room` receives Σ min(λᵢ, C − λᵢ) x̃ᵢ. Rows that sleep beyond `horizon`, the agent's travel and
+    the way from its u to w, are on the same side of their margins for w as for u. So they need no
+    look: those with λ = 0 lose nothing, and what those with λ = C lose follows from
+    `pull` = X̃ᵀYλ, less what the rows looked at have part in it.
     """
     p = X.shape[1]
-    loss = slant = 0.0
+    seen = np.zeros(p + 1)
+    loss = plus = minus = slant = 0.0
+    n_bound = 0
     for k in range(ids.shape[0]):
         i, r = ids[k], at[k]
-        loss += max(0.0, 1.0 - y[i] * (dot(X, r, w) + w[p]))
         weight = dual[i]
+        if y[i] > 0.0:
+            plus += weight
+        else:
+            minus += weight
+        if until[i] > horizon and (weight == 0.0 or weight == box):
+            n_bound += weight == box
+            continue
+        loss += max(0.0, 1.0 - y[i] * (dot(X, r, w) + w[p]))
         if weight == 0.0:
             continue
-        out = positive if y[i] > 0.0 else negative
+        signed, inside = y[i] * weight, min(weight, box - weight)
         for j in range(p):
-            out[j] += weight * X[r, j]
-        out[p] += weight
-        inside = min(weight, box - weight)
+            seen[j] += signed * X[r, j]
+        seen[p] += signed
         if inside > 0.0:
             for j in range(p):
                 room[j] += inside * X[r, j]
             room[p] += inside
             slant += inside * y[i]
-    return loss, slant
+    if n_bound > 0:
+        reached = 0.0
+        for j in range(p + 1):
+            reached += (pull[j] - seen[j]) * w[j]
+        loss += max(0.0, n_bound - reached / box)
+    return loss, plus, minus, slant
+
+
+@njit(cache=True, nogil=True)
+def class_sums(
+    X: Rows, at: Ints, y: Floats, dual: Floats, ids: Ints, positive: Floats, negative: Floats
+) -> None:
+    """Add Σ λᵢ xᵢ over yᵢ = +1 and over yᵢ = −1 to two vectors, biases left alone."""
+    for k in range(ids.shape[0]):
+        weight = dual[ids[k]]
+        if weight != 0.0:
+            out = positive if y[ids[k]] > 0.0 else negative
+            for j in range(X.shape[1]):
+                out[j] += weight * X[at[k], j]

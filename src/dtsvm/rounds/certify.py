@@ -8,8 +8,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dtsvm.problem.certificate import Certificate, Tally, certify
-from dtsvm.qp import tally
+from dtsvm.problem.certificate import Certificate, Tally, certify, lacks_room
+from dtsvm.qp import class_sums, distance, tally
 from dtsvm.rounds.state import State
 from dtsvm.rounds.step import AgentArrays, RowArrays
 
@@ -76,7 +76,8 @@ def _certified(
 ) -> tuple[float, float]:
     """Average the agents' parts, specific ones team by team, tally the rows by team, certify."""
     x, row_start, row_count = agents.estimate, agents.row_start, agents.row_count
-    X, y, dual, ids, at = rows.X, rows.y, rows.dual, rows.ids, rows.at
+    gain, travel = agents.gain, agents.travel
+    X, y, dual, until, ids, at = rows.X, rows.y, rows.dual, rows.until, rows.ids, rows.at
     n, p1 = len(share), x.shape[2]
     common, specific, members = np.zeros(p1), np.zeros((n, p1)), np.zeros(n)
     for k in range(len(some)):
@@ -86,18 +87,31 @@ def _certified(
     common /= len(some)
     for t in range(n):
         specific[t] /= members[t]
-    loss, slant = np.zeros(n), np.zeros(n)
-    positive, negative, room = np.zeros((n, p1)), np.zeros((n, p1)), np.zeros((n, p1))
+    by_task = np.zeros((4, n, p1))
+    sums = Tally(np.zeros(n), by_task[0], by_task[1], np.zeros(n), by_task[2], by_task[3])
     for k in range(len(some)):
         a, t = some[k], team[k]
         begin, end = row_start[a], row_start[a] + row_count[a]
-        w = common + specific[t]
-        added, leant = tally(
-            X, at[begin:end], y, dual, ids[begin:end], box, w, positive[t], negative[t], room[t]
+        w, pull = common + specific[t], agents.pull[a]
+        d_weights, d_bias = gain[a, 0, 0] + gain[a, 1, 0], gain[a, 0, 1] + gain[a, 1, 1]
+        horizon = np.inf
+        if d_weights > 0.0 and d_bias > 0.0:
+            horizon = travel[a] + distance(agents.decision[a], w, d_weights, d_bias)
+        loss, plus, minus, slant = tally(
+            X, at[begin:end], y, dual, until, ids[begin:end], box, w, horizon, pull, sums.room[t]
         )
-        loss[t] += added
-        slant[t] += leant
-    sums = Tally(loss, positive, negative, room, slant)
+        sums.loss[t] += loss
+        sums.pull[t] += pull
+        sums.slant[t] += slant
+        sums.positive[t, -1] += plus
+        sums.negative[t, -1] += minus
+    for k in range(len(some)):
+        a, t = some[k], team[k]
+        if lacks_room(sums, t):
+            begin, end = row_start[a], row_start[a] + row_count[a]
+            class_sums(
+                X, at[begin:end], y, dual, ids[begin:end], sums.positive[t], sums.negative[t]
+            )
     found = certify(sums, common, specific, share, reg, box)
     return found.objective, found.bound
 

@@ -128,7 +128,7 @@ class Memory:
     def _first_chunk(self) -> int:
         """How many rounds surely do not take long."""
         state = self.state
-        numbers = len(state.rows) * (state.n_features + 10)
+        numbers = (len(state.rows) + 2 * len(state.halves)) * (state.n_features + 10)
         return max(10, min(CHUNK_NUMBERS // max(numbers, 1), 4096))
 
     def _until(self, chunk: int, last: int, rule: Stopping) -> int:
@@ -267,7 +267,7 @@ class Memory:
 
 
 class _World(NamedTuple):
-    """Everybody and everything."""
+    """The arrays of everybody here, as compiled rounds take them."""
 
     used: Ints
     firsts: Ints

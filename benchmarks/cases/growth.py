@@ -103,7 +103,7 @@ def _first(problem: Problem) -> float:
 
 def _memory(problem: Problem) -> float:
     tracemalloc.start()
-    problem.fit(max_rounds=20, n_jobs=1)
+    problem.fit(max_rounds=60, n_jobs=1)
     return float(tracemalloc.get_traced_memory()[1])
 
 

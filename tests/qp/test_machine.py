@@ -3,6 +3,7 @@ import sys
 import numpy as np
 import pytest
 from numba import njit
+from numba.core.errors import TypingError
 
 from dtsvm.qp import borrowed, fetch
 
@@ -36,3 +37,12 @@ def test_fetching_beyond_the_end_harms_nobody():
         return a.sum()
 
     assert ahead(np.ones((5, 2))) == 10.0
+
+
+def test_only_arrays_and_numbers_are_lent():
+    @njit
+    def lend(names):
+        return len(borrowed(names))
+
+    with pytest.raises(TypingError, match="Only arrays can be borrowed"):
+        lend(("a", "b"))

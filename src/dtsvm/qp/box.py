@@ -262,8 +262,8 @@ def tally(
 
     `room` receives Σ min(λᵢ, C − λᵢ) x̃ᵢ. Rows that sleep beyond `horizon`, the agent's travel and
     the way from its u to w, are on the same side of their margins for w as for u. So they need no
-    look: those with λ = 0 lose nothing, and what those with λ = C lose follows from
-    `pull` = X̃ᵀYλ, less what the rows looked at have part in it.
+    look: those with λ = 0 lose nothing, and what those with λ = C lose follows, up to the rounding
+    of many rounds, from `pull` = X̃ᵀYλ, less what the rows looked at have part in it.
     """
     p = X.shape[1]
     seen = np.zeros(p + 1)

@@ -15,6 +15,7 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
 __all__ = ["borrowed", "fetch"]
@@ -35,9 +36,17 @@ def borrowed(typing_context: Any, value: Any) -> Any:
             return context.make_tuple(builder, kind, [lend(context, builder, *one) for one in each])
         return value
 
+    def refuse_other(kind: Any) -> None:
+        if isinstance(kind, types.BaseTuple):
+            for each in kind:
+                refuse_other(each)
+        elif not isinstance(kind, types.Array | types.Number | types.Boolean):
+            raise TypingError(f"Only arrays can be borrowed, and tuples of them, not {kind}.")
+
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return lend(context, builder, signature.args[0], arguments[0])
 
+    refuse_other(value)
     return value(value), generate
 
 

@@ -27,6 +27,7 @@ from dtsvm.rounds.extrapolate import (
     remember,
 )
 from dtsvm.rounds.gains import Rules, renew
+from dtsvm.rounds.parts import begins
 from dtsvm.rounds.penalty import balanced, loosened, next_check, sum_of_nodes
 from dtsvm.rounds.state import State
 from dtsvm.rounds.step import AgentArrays, HalfArrays, RowArrays
@@ -141,9 +142,8 @@ def _noted(state: State, agents: Slots) -> tuple[Slots, Slots]:
     across = mine[halves["is_across"][mine]]
     mine = across if len(across) else mine
     node = state.agents["node"][halves["owner"][mine]]
-    nodes = np.flatnonzero(np.diff(node, prepend=-1))
     twin = halves["twin"][mine]
-    return np.where((twin < 0) | (mine < twin), mine, twin), nodes
+    return np.where((twin < 0) | (mine < twin), mine, twin), begins(node)
 
 
 @njit(cache=True, nogil=True)

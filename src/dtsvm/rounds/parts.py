@@ -1,4 +1,4 @@
-"""Who hears whom, over however many links: the connected sets."""
+"""Sets of agents: who hears whom over however many links, and where in an array each begins."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["connected"]
+__all__ = ["begins", "connected"]
 
 Slots = NDArray[np.int64]
 
@@ -33,3 +33,9 @@ def connected(n: int, a: Slots, b: Slots) -> Slots:
         else:
             number[i] = number[root[i]]
     return number
+
+
+def begins(sorted_: Slots) -> Slots:
+    """Where in a sorted array of numbers from 0 on another one begins."""
+    found: Slots = np.flatnonzero(np.diff(sorted_, prepend=-1))
+    return found

@@ -5,7 +5,7 @@ A penalty changes the speed, never the answer. `start_penalty` says where to beg
     ρ = 9 τ √(C √(ε₁ε₂) / A) for the weights,   ½ ρ / σ² for the bias
 
 with τ the flow a link carries for a unit of imbalance at a node, and σ² the mean squared feature.
-`balanced` then looks, at rounds 10, 20, 40, …, at what links really carry: multipliers of length
+`balanced` then looks, at checks, at what links really carry: multipliers of length
 ‖λ‖ for classifiers of length ‖x‖, so the scale of a penalty is ‖λ‖ / ‖x‖. It is 2½ times that at
 first; later, when the tail of the iteration shows itself, more while linked agents disagree more
 than they still move and less while they disagree less, up to a factor of 4. The checks are finitely

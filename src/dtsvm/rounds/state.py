@@ -16,7 +16,7 @@ from dtsvm.qp import pull, squared_norms
 from dtsvm.rounds.extrapolate import Past, is_whole, leap
 from dtsvm.rounds.gains import Rules, renew
 from dtsvm.rounds.handover import zero_sum
-from dtsvm.rounds.parts import connected
+from dtsvm.rounds.parts import begins, connected
 from dtsvm.rounds.penalty import last_check, link_flow, start_penalty
 from dtsvm.rounds.step import Accuracy, AgentArrays, HalfArrays, RowArrays
 from dtsvm.rounds.table import Table
@@ -25,7 +25,7 @@ __all__ = ["State"]
 
 Slots = NDArray[np.int64]
 
-WARM = 20  # rounds after which a network is warm: penalties have been balanced twice
+WARM = 20  # rounds after which a network is warm
 ACCURACY = {
     "tracking": Accuracy(0.1, 1e-12, 1, 300),
     "exact": Accuracy(0.0, 1e-13, 100_000, 100_000),
@@ -190,6 +190,8 @@ class State:
         if self._lies is not None:
             self.rows["X"] = self.rows["X"][self._lies]
             self._lies = None
+            if not self._is_stale:
+                self._row_at = self._row_ids
 
     def lies(self, slots: Slots) -> Slots:
         """Where in X the rows in these slots lie."""
@@ -338,7 +340,7 @@ class State:
             owner = halves["owner"][ends]
             node, task = self.agents["node"][owner], self.agents["task"][owner]
             order = np.lexsort((task, node))  # by the other end's node and task they are sorted
-            self.derived[key] = ends[order], _begins(node[order])
+            self.derived[key] = ends[order], begins(node[order])
         found: tuple[Slots, Slots] = self.derived[key]
         return found
 
@@ -450,9 +452,3 @@ class State:
             self._half_ids, h["owner"], h["twin"], h["is_wide"], h["penalty"], h["state"],
             h["residual"],
         )  # fmt: skip
-
-
-def _begins(node: Slots) -> Slots:
-    """Where in a sorted array another number begins."""
-    begins: Slots = np.flatnonzero(np.diff(node, prepend=-1))
-    return begins

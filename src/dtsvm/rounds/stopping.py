@@ -23,7 +23,7 @@ class Stopping:
     with 0.4 nine in ten of the worst nodes are within `tol` of the optimum (`python -m benchmarks
     nodes`).
 
-    Certifying costs about a sweep over the rows: it is done when the residuals are small, then less
+    Certifying costs up to a sweep over the rows: it is done when the residuals are small, then less
     and less often, and at rounds 64, 128, 256, … so that a long run shows where it stands.
     """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -38,6 +39,7 @@ Ints = NDArray[np.int64]
 
 # Numbers touched in a round below which waking a second thread costs more than it saves.
 PARALLEL_WORK = 4_000_000
+NO_ROUND = np.array([(0, np.inf, np.inf, np.nan, np.inf, 0, 0, 0)], HISTORY)[0]
 CHUNK_SECONDS = 0.2
 CHUNK_NUMBERS = 20_000_000  # touched in at most a few hundredths of a second
 
@@ -126,7 +128,7 @@ class Memory:
         self.state.before = self.n_rounds - self.state.age
 
     def _first_chunk(self) -> int:
-        """How many rounds surely do not take long."""
+        """How many rounds with a sweep each surely do not take long."""
         state = self.state
         numbers = (len(state.rows) + 2 * len(state.halves)) * (state.n_features + 10)
         return max(10, min(CHUNK_NUMBERS // max(numbers, 1), 4096))
@@ -154,7 +156,7 @@ class Memory:
         return each
 
     def _info(self, status: Status, started: float) -> Info:
-        row = self.history.last[0] if self.n_rounds else np.zeros(1, HISTORY)[0]
+        row = self.history.last[0] if self.n_rounds else NO_ROUND
         return Info(
             status=status,
             n_rounds=self.n_rounds,
@@ -168,18 +170,21 @@ class Memory:
         )
 
     def _advance(self, n: int, rule: Stopping) -> None:
-        """Run up to `n` rounds, fewer if agents are calm and a look at the certificate is due."""
+        """Run up to `n` rounds, fewer if they take long or a look at the certificate is due."""
         state = self.state
         state.prepare()
         drawn_from = self._rng.bit_generator.state
         heard = self._draw_heard(n)
-        log = np.zeros((n, 4))
-        done = self._loop(n, heard, log, rule.residual_tol, rule.next_look)
-        if done < n:  # give back the losses of rounds that did not take place
-            self._rng.bit_generator.state = drawn_from
-            self._draw_heard(done)
-        self.history.append(self._block(log[:done]))
-        state.age += done
+        log, over = np.zeros((n, 4)), np.zeros(2, np.int64)
+        try:
+            self._loop(n, heard, log, over, rule)
+        finally:  # Ctrl-C is heard when compiled rounds are over: they count
+            done = int(over[0])
+            if done < n:  # give back the losses of rounds that did not take place
+                self._rng.bit_generator.state = drawn_from
+                self._draw_heard(done)
+            self.history.append(self._block(log[:done]))
+            state.age += done
 
     def _block(self, log: NDArray[np.float64]) -> NDArray[np.void]:
         """History rows from the compiled loop's log."""
@@ -209,11 +214,16 @@ class Memory:
         return heard
 
     def _loop(
-        self, n: int, heard: NDArray[np.bool_], log: NDArray[np.float64], tol: float, look: int
-    ) -> int:
+        self,
+        n: int,
+        heard: NDArray[np.bool_],
+        log: NDArray[np.float64],
+        over: Ints,
+        rule: Stopping,
+    ) -> None:
         """Run `n` rounds, each on one thread or on all, as the last one's work suggests.
 
-        Returns how many it ran: fewer if the residuals are within `tol` once `look` is reached.
+        It runs fewer if they take long, or if agents are calm and the rule wants a look.
         """
         state = self.state
         world = _World(
@@ -230,40 +240,40 @@ class Memory:
             n,
             heard,
             log,
+            over,
             state.settings.C,
             state.settings.relaxation,
             state.accuracy,
             state.age,
             state.is_warm,
             is_balanced(state),
-            tol,
-            look - self.n_rounds,
+            rule.residual_tol,
+            rule.next_look - self.n_rounds,
             PARALLEL_WORK / state.n_features if self._threads > 1 else np.inf,
+            2 * CHUNK_NUMBERS / (state.n_features + 10),
         )
-        looks, k = float(len(world.rows.ids)), 0
-        while k < n:
-            k = (_rounds if looks < job.heavy else self._rounds_threaded)(k, world, job)
-            looks = log[k - 1, 3]
-            if _is_calm(k - 1, job):
-                break
-        return k
+        looks = float(len(world.rows.ids))
+        while not _is_over(job):
+            if looks < job.heavy:
+                _rounds(world, job)
+            else:
+                self._rounds_threaded(world, job)
+            looks = log[over[0] - 1, 3]
 
-    def _rounds_threaded(self, k: int, world: _World, job: _Job) -> int:
+    def _rounds_threaded(self, world: _World, job: _Job) -> None:
         """Do the same rounds while they are heavy, agents dealt to threads largest first."""
         used, agents = world.used, world.agents
         order = used[np.argsort(-agents.row_count[used], kind="stable")]
         deal = np.array_split(order, min(len(order), 8 * self._threads))
         arrays = agents, world.rows, world.halves
         with ThreadPoolExecutor(self._threads) as pool:
-            while k < job.n:
-                now = Accuracy(*tightened(job.accuracy, job.age + k))
-                looks = pool.map(lambda some, now=now: local_step(some, *arrays, job.C, now), deal)
-                job.log[k, 3] = sum(looks)
-                _close_round(k, world, job)
-                k += 1
-                if job.log[k - 1, 3] < job.heavy or _is_calm(k - 1, job):
-                    break
-        return k
+            looks = sys.maxsize
+            while looks >= job.heavy and not _is_over(job):
+                now = Accuracy(*tightened(job.accuracy, job.age + int(job.over[0])))
+                looks = sum(
+                    pool.map(lambda some, now=now: local_step(some, *arrays, job.C, now), deal)
+                )
+                _close_round(looks, world, job)
 
 
 class _World(NamedTuple):
@@ -283,12 +293,13 @@ class _Job(NamedTuple):
     """Rounds to run; row k of `log` is round k: primal and dual residual, sweeps, rows looked at.
 
     `heard` says which messages of a round arrive. Rounds end early when the residuals are within
-    `tol` after `not_before` rounds.
+    `tol` after `not_before` rounds, or when they have taken long.
     """
 
     n: int
     heard: NDArray[np.bool_]
     log: NDArray[np.float64]
+    over: Ints  # how many rounds are over, and rows looked at in them
     C: float
     kappa: float
     accuracy: Accuracy
@@ -298,17 +309,24 @@ class _Job(NamedTuple):
     tol: float
     not_before: int
     heavy: float  # rows looked at in a round that is worth more than one thread
+    long: float  # rows looked at in all rounds before somebody may want to look up
 
 
 @njit(cache=True, nogil=True)
-def _is_calm(k: int, job: _Job) -> bool:
-    return job.log[k, 0] <= job.tol and job.log[k, 1] <= job.tol and k + 1 >= job.not_before
+def _is_over(job: _Job) -> bool:
+    k = job.over[0]
+    if k == 0 or k == job.n:
+        return bool(k == job.n)
+    primal, dual = job.log[k - 1, 0], job.log[k - 1, 1]
+    is_calm = primal <= job.tol and dual <= job.tol and k >= job.not_before
+    return bool(is_calm or job.over[1] > job.long)
 
 
 @njit(cache=True, nogil=True)
-def _close_round(k: int, world: _World, job: _Job) -> None:
-    """Carry all messages of round k, log the worst residuals and the sweeps done, and check."""
+def _close_round(looks: int, world: _World, job: _Job) -> None:
+    """Carry all messages of a round, log the worst residuals and the sweeps done, and check."""
     used, agents, halves, past = world.used, world.agents, world.halves, world.past
+    k = job.over[0]
     age = job.age + k + 1
     has_check = job.has_checks and is_check(age, job.is_warm)
     primal, dual = exchange(world.firsts, agents, halves, job.kappa, job.heard[k], has_check)
@@ -318,22 +336,21 @@ def _close_round(k: int, world: _World, job: _Job) -> None:
         sweeps += sweeps_by[a]
         if norm[a] > 0.0:
             dual = max(dual, drift[a] / norm[a])
-    job.log[k, 0], job.log[k, 1], job.log[k, 2] = primal, dual, sweeps
+    job.log[k, 0], job.log[k, 1], job.log[k, 2], job.log[k, 3] = primal, dual, sweeps, looks
     remember(age, job.is_warm, past, agents, halves)
     if has_check:
         check(age, job.is_warm, used, agents, world.rows, halves, world.rules, world.sets, past)
+    job.over[0] += 1
+    job.over[1] += looks
 
 
 @njit(cache=True, nogil=True)
-def _rounds(k: int, world: _World, job: _Job) -> int:
-    """Run rounds from k on until one is heavy or calm; return how many are done."""
+def _rounds(world: _World, job: _Job) -> None:
+    """Run rounds until one is heavy or all are over."""
     world, job = borrowed((world, job))
     agents, rows, halves = world.agents, world.rows, world.halves
-    while k < job.n:
-        now = tightened(job.accuracy, job.age + k)
-        job.log[k, 3] = local_step(world.used, agents, rows, halves, job.C, now)
-        _close_round(k, world, job)
-        k += 1
-        if job.log[k - 1, 3] >= job.heavy or _is_calm(k - 1, job):
-            break
-    return k
+    looks = 0
+    while looks < job.heavy and not _is_over(job):
+        now = tightened(job.accuracy, job.age + job.over[0])
+        looks = local_step(world.used, agents, rows, halves, job.C, now)
+        _close_round(looks, world, job)

@@ -48,6 +48,35 @@ def test_agents_that_balance_equal_memory_bit_for_bit(shape, tasks):
     assert any(level != 1.0 for level in nodes[0].ledger.level("one")[1:])
 
 
+@pytest.mark.parametrize("pause", [8, 30])
+@pytest.mark.parametrize("tasks", [["one"], ["one", "two"]])
+def test_agents_that_go_on_after_a_change_equal_memory_bit_for_bit(tasks, pause):
+    """Rows come every so many rounds; everybody hears of it before the next one begins."""
+    network = Network.ring(NAMES)
+    blocks = {k: (np.sign(X), y) for k, (X, y) in make_blocks(NAMES, tasks).items()}
+    settings = {"C": 0.1, "tol": 1e-300}
+    nodes = build(network, blocks, settings)
+    carrier = Carrier(nodes, patience=1000)
+    carrier.meet()
+    live = make_session(network, blocks, settings)
+    for k, rounds in enumerate((pause, pause, 45)):
+        live.run(rounds=rounds)
+        carrier.run_until_round(live.round)
+        for node in nodes:
+            for task in tasks:
+                right = live.classifier(task, node=node.name)
+                assert np.array_equal(node.decision(task)[:-1], right.coef_[0])
+                assert node.decision(task)[-1] == right.intercept_[0]
+        X, y = make_blocks(["c"], ["one"], n=4, seed=7 + k)["c", "one"]
+        live.add_data("c", "one", np.sign(X), y)
+        carrier.nodes["c"].add_rows("one", np.sign(X), y)
+        carrier.last = live.round
+        for _ in range(12):
+            carrier.tick()
+        carrier.last = np.inf
+    assert all(node.state.is_warm == (pause > 8) for node in nodes if node.name != "c")
+
+
 def test_nodes_may_hold_different_tasks_and_still_equal_memory():
     network = Network.ring(NAMES)
     blocks = make_blocks(NAMES, ["one", "two", "three"])

@@ -2,7 +2,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtsvm.problem import Certificate, Tally, certify, objective
+from dtsvm.problem import Certificate, objective
+from dtsvm.rounds.bound import Tally, certify
 from reference import solve_pooled
 
 

@@ -8,8 +8,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dtsvm.problem.certificate import Certificate, Tally, certify, lacks_room
+from dtsvm.problem import Certificate
 from dtsvm.qp import class_sums, distance, tally
+from dtsvm.rounds.bound import Tally, certify, lacks_room
 from dtsvm.rounds.state import State
 from dtsvm.rounds.step import AgentArrays, RowArrays
 

@@ -1,4 +1,4 @@
-"""The objective and its dual from sums over the agents, compiled: a bound on what can be reached."""
+"""The objective and its dual from sums over agents, compiled: a bound on what can be reached."""
 
 from __future__ import annotations
 

@@ -198,7 +198,8 @@ class LiveTraining(RuleBasedStateMachine):
             for node in [v for v, s in self.world.blocks if s == task]:
                 ours = self.live.classifier(task, node).coef
                 truth = best.decision[t, :-1]
-                size = max(np.linalg.norm(best.decision[:, :-1]), 1e-2)
+                # A gap of 1e-9 of the objective leaves weights near zero open by some 1e-5.
+                size = max(np.linalg.norm(best.decision[:, :-1]), 5e-2)
                 assert np.linalg.norm(ours - truth) <= 1e-3 * size
 
     @invariant()

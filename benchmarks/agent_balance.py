@@ -16,7 +16,7 @@ import numpy as np
 
 from dtsvm import Network, Session
 from dtsvm.problem import Settings
-from dtsvm.runtime.agent.node import Node
+from dtsvm.runtime.agent.node.node import Node
 
 Blocks = dict[str, tuple[np.ndarray, np.ndarray]]
 SETTINGS = {"C": 1.0, "tol": 1e-4}

@@ -22,15 +22,15 @@ from pathlib import Path
 import numpy as np
 
 from dtsvm import Network
-from dtsvm.runtime.agent.certificates import make_authority, make_certificate
-from dtsvm.runtime.agent.config import read_config, to_toml
-from dtsvm.runtime.agent.process import ask
-from dtsvm.runtime.agent.transport import Transport
+from dtsvm.runtime.agent.process.process import ask
+from dtsvm.runtime.agent.process.transport import Transport
+from dtsvm.runtime.agent.site.certificates import make_authority, make_certificate
+from dtsvm.runtime.agent.site.config import read_config, to_toml
 
 NODES = list("abcdef")
 SECONDS, REPEATS = 3.0, 5
 HEADER = 75  # bytes of an agent's message beside its numbers
-AGENT = [sys.executable, "-c", "from dtsvm.cli import main; main()", "agent"]
+AGENT = [sys.executable, "-c", "from dtsvm.ui import main; main()", "agent"]
 
 
 def make_site(folder: Path, network: Network, p: int, n: int = 20) -> None:

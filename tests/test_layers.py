@@ -8,7 +8,7 @@ import pytest
 import dtsvm
 
 ROOT = Path(dtsvm.__file__).parent
-ORDER = ["errors", "data", "problem", "qp", "rounds", "runtime", "svm", "trials", "cli"]
+ORDER = ["errors", "data", "problem", "qp", "rounds", "runtime", "svm", "trials", "ui"]
 
 
 def imported(path):

@@ -5,12 +5,12 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from dtsvm.cli.reproduce import reproduce
 from dtsvm.errors import MissingExtraError, ParameterError
 from dtsvm.trials import picture
 from dtsvm.trials.campaign import Campaign
 from dtsvm.trials.intervals import Verdict
 from dtsvm.trials.tables import Table
+from dtsvm.ui.reproduce import reproduce
 
 FILES = {"index.html", "report.json", "claims.csv"}
 

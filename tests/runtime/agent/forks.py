@@ -8,10 +8,10 @@ import sys
 
 from sites import Agents
 
-from dtsvm.cli import agent, main
+from dtsvm.ui import agent, main
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["dtsvm.cli.agent"])
+CONTEXT.set_forkserver_preload(["dtsvm.ui.agent"])
 
 
 class LossyTransport(agent.Transport):

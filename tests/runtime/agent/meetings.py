@@ -4,7 +4,7 @@ import numpy as np
 
 from dtsvm import Network, Session
 from dtsvm.problem import Settings
-from dtsvm.runtime.agent.node import Node
+from dtsvm.runtime.agent.node.node import Node
 from worlds import rows
 
 FIXED = {"C": 0.1, "task_penalty": 2.0, "node_penalty": 3.0, "tol": 1e-6}

@@ -10,9 +10,9 @@ import time
 import numpy as np
 
 from dtsvm.errors import NetworkError
-from dtsvm.runtime.agent.certificates import make_authority, make_certificate
-from dtsvm.runtime.agent.config import to_toml
-from dtsvm.runtime.agent.process import ask
+from dtsvm.runtime.agent.process.process import ask
+from dtsvm.runtime.agent.site.certificates import make_authority, make_certificate
+from dtsvm.runtime.agent.site.config import to_toml
 from dtsvm.svm.model_file import load_model
 
 PATIENT = {"round_seconds": 120.0, "start_seconds": 300.0, "evict_seconds": 600.0}
@@ -111,7 +111,7 @@ class Agents:
         self.running = {}
 
     def start(self, name, *options):
-        command = [sys.executable, "-c", "from dtsvm.cli import main; main()", "agent"]
+        command = [sys.executable, "-c", "from dtsvm.ui import main; main()", "agent"]
         log = (self.folder / f"{name}.log").open("ab")
         self.running[name] = subprocess.Popen(
             [*command, str(self.folder / name / "node.toml"), *options], stderr=log, stdout=log

@@ -4,10 +4,10 @@ from meetings import Carrier, build, cold, distance, make_blocks, make_session
 from test_faults import revive
 
 from dtsvm import Network
-from dtsvm.runtime.agent import wire_pb2 as wire
-from dtsvm.runtime.agent.keep import dump, restore
-from dtsvm.runtime.agent.ledger import Ledger, Level, Tally
-from dtsvm.runtime.agent.timing import Timing
+from dtsvm.runtime.agent.node import wire_pb2 as wire
+from dtsvm.runtime.agent.node.ledger import Ledger, Level, Tally
+from dtsvm.runtime.agent.node.timing import Timing
+from dtsvm.runtime.agent.site.checkpoint import dump, restore
 
 EIGHT = [f"n{i}" for i in range(8)]
 AUTO = {"C": 1.0, "tol": 1e-4}

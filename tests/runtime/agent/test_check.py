@@ -7,8 +7,8 @@ from meetings import Carrier, build, make_blocks
 
 from dtsvm import Network
 from dtsvm.problem import Settings
-from dtsvm.runtime.agent import wire_pb2 as wire
-from dtsvm.runtime.agent.node import Node
+from dtsvm.runtime.agent.node import wire_pb2 as wire
+from dtsvm.runtime.agent.node.node import Node
 from worlds import EXAMPLES
 
 NAMES = ["a", "b", "c"]

@@ -4,8 +4,8 @@ from meetings import FIXED, Carrier, build, cold, distance, make_blocks, make_no
 
 from dtsvm import Network
 from dtsvm.errors import ModelFileError
-from dtsvm.runtime.agent.keep import dump, restore
-from dtsvm.runtime.agent.node import Timing
+from dtsvm.runtime.agent.node.node import Timing
+from dtsvm.runtime.agent.site.checkpoint import dump, restore
 
 TEN = [f"n{i}" for i in range(10)]
 LOSSY = {**FIXED, "tol": 1e-5}

@@ -13,9 +13,9 @@ from meetings import FIXED, make_blocks, make_node, make_session
 from sites import make_site, right, status, weights
 
 from dtsvm import Network
-from dtsvm.runtime.agent.certificates import make_certificate
-from dtsvm.runtime.agent.process import ask
-from dtsvm.runtime.agent.transport import METHOD, SERVICE
+from dtsvm.runtime.agent.process.process import ask
+from dtsvm.runtime.agent.process.transport import METHOD, SERVICE
+from dtsvm.runtime.agent.site.certificates import make_certificate
 from dtsvm.svm.model_file import load_model
 
 N_MESSAGES, N_WINDOWS = 10_000, 20

@@ -9,7 +9,7 @@ from meetings import cold, make_blocks
 from sites import farthest, make_site, status
 
 from dtsvm import Network
-from dtsvm.runtime.agent.keep import kept_round
+from dtsvm.runtime.agent.site.checkpoint import kept_round
 from dtsvm.svm.model_file import load_model
 from worlds import EXAMPLES
 

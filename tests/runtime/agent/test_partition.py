@@ -11,7 +11,7 @@ from proxies import Proxies
 from sites import farthest, make_site, status, write_rows
 
 from dtsvm import Network
-from dtsvm.runtime.agent.process import ask
+from dtsvm.runtime.agent.process.process import ask
 
 # How long links are cut at least; 20 for a long look.
 CUT_SECONDS = float(os.environ.get("DTSVM_CUT_SECONDS", "4"))

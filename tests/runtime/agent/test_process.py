@@ -6,7 +6,7 @@ from meetings import FIXED, NAMES, SHAPES, cold, make_blocks, make_session
 from sites import Agents, farthest, make_site, right, weights, write_rows
 
 from dtsvm import Network
-from dtsvm.runtime.agent.process import ask
+from dtsvm.runtime.agent.process.process import ask
 
 
 @pytest.mark.parametrize(

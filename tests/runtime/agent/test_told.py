@@ -8,7 +8,7 @@ from meetings import NAMES, cold, make_blocks, make_session
 from sites import farthest, free_ports, make_site, status, write_rows
 
 from dtsvm import Network
-from dtsvm.cli import main
+from dtsvm.ui import main
 
 SETTINGS = {"C": 0.1, "tol": 1e-5}
 ABC = NAMES[:3]

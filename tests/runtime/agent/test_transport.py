@@ -5,8 +5,8 @@ import pytest
 from meetings import make_blocks, make_node
 
 from dtsvm.errors import NetworkError
-from dtsvm.runtime.agent.certificates import make_authority, make_certificate
-from dtsvm.runtime.agent.transport import Credentials, Transport
+from dtsvm.runtime.agent.process.transport import Credentials, Transport
+from dtsvm.runtime.agent.site.certificates import make_authority, make_certificate
 
 
 def certified(folder, name):

@@ -6,9 +6,9 @@ import numpy as np
 from meetings import make_blocks, make_node
 from sites import PATIENT
 
-from dtsvm.runtime.agent.node import Timing
-from dtsvm.runtime.agent.process import Process
-from dtsvm.runtime.agent.transport import Transport
+from dtsvm.runtime.agent.node.node import Timing
+from dtsvm.runtime.agent.process.process import Process
+from dtsvm.runtime.agent.process.transport import Transport
 
 ENDLESS = {"C": 0.1, "node_penalty": 0.05, "tol": 1e-300}
 

@@ -1,0 +1,1 @@
+"""One node: its arithmetic and what it knows of the others; no sockets, no clock."""

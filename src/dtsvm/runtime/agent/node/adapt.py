@@ -1,0 +1,75 @@
+"""A node after the roster has changed: its links, and what must be known of the whole network."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dtsvm.problem import Settings
+from dtsvm.runtime.agent.node.balance import Team
+from dtsvm.runtime.agent.node.ends import Ends, Key
+from dtsvm.runtime.agent.node.holdings import Holding
+from dtsvm.runtime.agent.node.roster import Part, Roster
+
+__all__ = ["adapt"]
+
+
+def adapt(
+    name: str,
+    roster: Roster,
+    holdings: dict[str, Holding],
+    ends: Ends,
+    settings: Settings,
+    is_personal: bool,
+) -> list[Team]:
+    """Relink a node's agents as the roster says; return who balances penalties with whom."""
+    wanted: dict[Key, bool] = {}
+    inside: set[tuple[str, str]] = set()
+    for task in holdings:
+        for (node, other), is_wide in roster.around((name, task), is_personal):
+            if node != name:
+                wanted[task, node, other] = is_wide
+            elif task < other:
+                inside.add((task, other))
+    ends.relink(wanted, holdings)
+    ends.link_inside(inside, holdings)
+    _rank(name, roster, holdings, ends)
+    parts = {task: roster.part((name, task), is_personal) for task in holdings}
+    _learn(parts, holdings, ends, settings)
+    groups = roster.grouped(holdings)
+    return [_team(roster, tasks, parts[tasks[0]], holdings, ends) for tasks in groups]
+
+
+def _rank(name: str, roster: Roster, holdings: dict[str, Holding], ends: Ends) -> None:
+    """Order the sums over an agent's links by the names of nodes and tasks."""
+    names = {node: i for i, node in enumerate(sorted(roster.entries))}
+    held = {task for node in names for task in roster.tasks_at(node)}
+    tasks = {task: i for i, task in enumerate(sorted(held | set(holdings)))}
+    ends.state.rank(
+        names[name],
+        {holding.slot: tasks[task] for task, holding in holdings.items()},
+        {half: (names[node], tasks[other]) for (_, node, other), half in ends.halves.items()},
+    )
+
+
+def _learn(
+    parts: dict[str, Part], holdings: dict[str, Holding], ends: Ends, settings: Settings
+) -> None:
+    """Derive A and the penalties to begin with of the agents here."""
+    is_auto = "auto" in (settings.task_penalty, settings.node_penalty)
+    slots = {task: holding.slot for task, holding in holdings.items()}
+    size = {slots[task]: float(len(part.agents)) for task, part in parts.items()}
+    start = {slots[t]: part.start(settings) for t, part in parts.items()} if is_auto else {}
+    ends.state.know(size, start)
+
+
+def _team(
+    roster: Roster, tasks: list[str], part: Part, holdings: dict[str, Holding], ends: Ends
+) -> Team:
+    halves = {key: half for key, half in ends.halves.items() if key[0] in tasks}
+    return Team(
+        roster.group(tasks[0]),
+        np.array([holdings[task].slot for task in tasks], np.int64),
+        frozenset(halves.values()),
+        frozenset(neighbour for _, neighbour, _ in halves),
+        part.nodes,
+    )

@@ -1,0 +1,67 @@
+"""What a node keeps of one neighbour: its newest messages, and when it was last heard."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from dtsvm.runtime.agent.node.refuse import News, Refused
+
+__all__ = ["Mail"]
+
+
+@dataclass
+class Mail:
+    """A mailbox that holds the two newest rounds and never more.
+
+    Two, because in lock-step a neighbour may be one round ahead while another is waited for.
+    """
+
+    incarnation: int = -1
+    newest: int = -1  # round of the newest message
+    applied: int = -1  # round whose values were last used
+    calm: int = 0
+    is_settled: bool = False
+    roster_digest: int | None = None
+    ledger_digest: int = 0
+    heard_at: float | None = None
+    is_late: bool = False  # it missed a deadline and is not waited for until it is back
+    letters: dict[int, News] = field(default_factory=dict)
+
+    def check(self, message: Any) -> None:
+        """Refuse what comes from the past."""
+        if message.incarnation < self.incarnation:
+            raise Refused("it comes from before the sender's last start")
+        if message.incarnation == self.incarnation and message.round < self.newest:
+            raise Refused(f"its round {message.round} is past; round {self.newest} was heard")
+
+    def put(self, message: Any, news: News, now: float) -> None:
+        """Keep a checked message."""
+        if message.incarnation > self.incarnation:
+            self.incarnation, self.newest, self.applied = message.incarnation, -1, -1
+            self.letters.clear()
+        self.newest = message.round
+        self.calm, self.is_settled = message.calm, message.is_settled
+        self.roster_digest = message.roster_digest
+        self.ledger_digest = message.ledger_digest
+        self.heard_at = now
+        if news.values and news.round > self.applied:
+            self.letters[news.round] = news
+            if len(self.letters) > 2:
+                del self.letters[min(self.letters)]
+
+    def take(self, round_: int) -> News | None:
+        """Return this round's message, or else the newest that has not been used."""
+        if not self.letters:
+            return None
+        news = self.letters.pop(round_, None) or self.letters.pop(max(self.letters))
+        self.applied = news.round
+        if self.letters:
+            self.letters = {k: kept for k, kept in self.letters.items() if k > news.round}
+        return news
+
+    def forget(self) -> None:
+        """Go back to knowing nothing but the incarnation: the neighbour was gone too long."""
+        self.letters.clear()
+        self.calm, self.is_settled, self.is_late = 0, False, False
+        self.heard_at = None

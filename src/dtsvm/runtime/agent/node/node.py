@@ -1,0 +1,481 @@
+"""One node: its agents' arithmetic and what it knows of the others. No sockets, no clock.
+
+A runtime calls, again and again,
+
+    hello()        while the neighbours are being met, and as a heartbeat while settled
+    begin()        solve, and return what each neighbour is to be told
+    take()         for every message that arrives, whenever it does
+    is_complete()  whether all that are waited for have been heard
+    finish()       take in what was heard; who was not heard leaves its edge state as it was
+    is_balancing() whether to say hello and wait a little before the next round
+
+In lock-step, that is when `finish` always waits for `is_complete` and `begin` for `is_balancing`,
+the iterates are those of `runtime.memory`, bit for bit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dtsvm.errors import NetworkError
+from dtsvm.problem import Settings
+from dtsvm.rounds import State
+from dtsvm.rounds.checks import loosen, take_snapshot
+from dtsvm.runtime.agent.node import wire_pb2 as wire
+from dtsvm.runtime.agent.node.adapt import adapt
+from dtsvm.runtime.agent.node.balance import Balancer
+from dtsvm.runtime.agent.node.ends import Ends
+from dtsvm.runtime.agent.node.holdings import Holding, Holdings
+from dtsvm.runtime.agent.node.inbox import Inbox
+from dtsvm.runtime.agent.node.ledger import Ledger
+from dtsvm.runtime.agent.node.mail import Mail
+from dtsvm.runtime.agent.node.pack import Packer
+from dtsvm.runtime.agent.node.refuse import PROTOCOL, News
+from dtsvm.runtime.agent.node.roster import Entry, Roster
+from dtsvm.runtime.agent.node.timing import Timing
+
+__all__ = ["Node", "Timing"]
+
+log = logging.getLogger(__name__)
+Floats = NDArray[np.float64]
+CALM_MARGIN = 5  # turns all must be calm beyond twice the width of the network, to settle
+
+
+@dataclass
+class Node:
+    """One node of the network.
+
+    Parameters
+    ----------
+    name : str
+        The node's name.
+    neighbours : list of str
+        Who may talk to it.
+    n_features : int
+        Length of a row.
+    settings : Settings
+        The same at every node.
+    network : int
+        The network's id.
+    incarnation : int
+        A number that grows with every start of the node, such as the time.
+    now : float
+        Seconds of any clock that only goes forward.
+    personal : bool
+        Whether different tasks of a group are linked across the network.
+    """
+
+    name: str
+    neighbours: list[str]
+    n_features: int
+    settings: Settings
+    network: int
+    incarnation: int
+    now: float = 0.0
+    personal: bool = False
+    timing: Timing = field(default_factory=Timing)
+
+    def __post_init__(self) -> None:
+        self.state = State(self.n_features, self.settings)
+        self.roster, self.ledger = Roster(), Ledger()
+        self.mail = {name: Mail() for name in self.neighbours}
+        self._held = Holdings(self.name, self.state)
+        self.holdings: dict[str, Holding] = self._held.tasks
+        self.ends = Ends(self.state)
+        self.balancer = Balancer(self.state, self.ledger)
+        self._packer = Packer(self.ends, lambda task: self.roster.group(task))
+        self._settings_digest = _digest({**asdict(self.settings), "personal": self.personal})
+        self.inbox = Inbox(
+            self.name, self.network, self._settings_digest, self.n_features + 1,
+            self.roster, self.ledger, self.holdings, self.mail,
+        )  # fmt: skip
+        self.refused = self.inbox.refused
+        self.round = 0
+        self.calm = 0
+        self.residual = float("inf")
+        self.is_settled = False
+        self.has_left = False
+        self.messages_sent = self.bytes_sent = 0  # as the runtime counts them
+        self.heard: list[str] = []  # in the last round
+        self._heard_since: set[str] = set()
+        self._told: dict[str, bytes] = {}  # values of the last round, by neighbour
+        self._present: tuple[int | None, list[str]] = (None, [])  # as of which roster
+        self._adapted: int | None = None
+        self._changed_in = 0  # round of the network's last change
+        self._width = 0
+        self.born = self.now
+        self._sequence = 0
+        self._announce(self.now)
+
+    # What is held here
+
+    def enter(
+        self,
+        task: str,
+        X: Floats | None = None,
+        y: Floats | None = None,
+        labels: tuple[Any, Any] | None = None,
+    ) -> None:
+        """Let a task begin here, perhaps without rows; `labels` are the negative and the positive.
+
+        Neighbours that know a task's labels must have the same.
+        """
+        self._held.enter(task, X, y, labels)
+        self._announce(self.now)
+
+    def add_rows(self, task: str, X: Floats, y: Floats) -> None:
+        """Give a task more rows, and wake everybody up."""
+        self._held.add_rows(task, X, y)
+        self._announce(self.now, is_news=True)
+
+    def leave_task(self, task: str) -> None:
+        """Let a task go; what stays forgets it at once."""
+        self._held.leave(task)
+        self.ends.forget(task)
+        self._announce(self.now)
+
+    def couple(self, tasks: list[str]) -> None:
+        """Let tasks, here and everywhere, train together."""
+        self.roster.couple(tasks)
+        self._announce(self.now, is_news=True)
+
+    def link(self, neighbour: str) -> None:
+        """Accept one more neighbour."""
+        if neighbour == self.name:
+            raise NetworkError(f"Node {self.name!r} is linked to itself; a link joins two nodes.")
+        self.mail.setdefault(neighbour, Mail())
+        self._announce(self.now)
+
+    def leave(self) -> dict[str, bytes]:
+        """Leave politely: return the last messages."""
+        self.has_left = True
+        self._announce(self.now)
+        return self.hello(self.now)
+
+    def holding(self, task: str) -> Holding:
+        """Return a task's place here, or refuse."""
+        return self._held.holding(task)
+
+    # Who is there
+
+    def _announce(self, now: float, *, is_news: bool = False) -> None:
+        """Renew the node's own entry if something in it has changed."""
+        self.now = now
+        links = tuple((name, self._is_heard(name, now)) for name in sorted(self.mail))
+        tasks = self._held.describe()
+        old = self.roster.entries.get(self.name)
+        if old and old.age > (self.incarnation, self._sequence):
+            self.incarnation = old.incarnation + 1  # another start of this node knew more
+            self._sequence = 0
+            old = None
+        is_same = old and (old.links, old.tasks, old.has_left) == (links, tasks, self.has_left)
+        if is_same and not is_news:
+            return
+        self._sequence += 1
+        self.roster.put(
+            Entry(
+                self.name, self.incarnation, self._sequence, self.has_left, tasks, links,
+                self.round,
+            )
+        )  # fmt: skip
+        self._wake()
+
+    def _is_heard(self, name: str, now: float) -> bool:
+        mail = self.mail[name]
+        if mail.heard_at is None:
+            return False
+        entry = self.roster.entries.get(name)
+        if entry and entry.has_left and entry.incarnation >= mail.incarnation:
+            mail.forget()
+            return False
+        if now - mail.heard_at > self.timing.evict_seconds:
+            log.warning(
+                "Node %s heard nothing from node %s since round %d (%.0f s); "
+                "it goes on without it.",
+                self.name, name, mail.newest, now - mail.heard_at,
+            )  # fmt: skip
+            mail.forget()
+            return False
+        return True
+
+    def may_begin(self, now: float) -> bool:
+        """Whether everybody is here, or has been waited for long enough."""
+        self._announce(now)
+        if now - self.born > self.timing.start_seconds:
+            return True
+        has_begun = any(mail.newest > 0 for mail in self.mail.values())
+        if has_begun and self.round > 0:  # it was part of this: whom it misses may have gone
+            return all(
+                self._knows(mail) for mail in self.mail.values() if mail.heard_at is not None
+            )
+        everyone_knows = all(self._knows(mail) for mail in self.mail.values())
+        return self.roster.is_whole(self.name) and (everyone_knows or has_begun)
+
+    def _knows(self, mail: Mail) -> bool:
+        return mail.roster_digest == self.roster.digest
+
+    @property
+    def present(self) -> list[str]:
+        """The neighbours heard and hearing."""
+        if self._present[0] != self.roster.digest:
+            found = [name for name in self.roster.neighbours(self.name) if name in self.mail]
+            self._present = (self.roster.digest, found)
+        return self._present[1]
+
+    def _adapt(self) -> None:
+        """Rebuild links and global numbers after the roster changed."""
+        if self._adapted == self.roster.digest:
+            return
+        teams = adapt(
+            self.name, self.roster, self.holdings, self.ends, self.settings, self.personal
+        )
+        self.balancer.begin(teams)
+        reached = self.roster.distances(self.name)
+        self._changed_in = self.roster.last_change(reached)
+        self._width = max(reached.values())
+        self._adapted = self.roster.digest
+        self._wake()
+
+    def _wake(self) -> None:
+        self.calm = 0
+        self.is_settled = False
+
+    # A round
+
+    def begin(self, now: float) -> dict[str, bytes]:
+        """Solve every agent's own problem; return what each neighbour is to be told."""
+        self.open(now)
+        self.solve()
+        return self.tell()
+
+    def open(self, now: float) -> None:
+        """Begin a round with those who are here now."""
+        self._announce(now)
+        self._adapt()
+        ahead = max((self.mail[name].newest for name in self.present), default=0)
+        self.round = max(self.round + 1, ahead)
+        has_new_level = self.balancer.has_news
+        if has_new_level:
+            self.balancer.apply()
+            self._wake()
+        if self.state.is_stale:
+            self.ends.prepare()
+        elif has_new_level:
+            self.ends.pull_anew()
+        self.state.age, self.state.before = max(self._age - 1, 0), self._changed_in
+
+    @property
+    def _age(self) -> int:
+        """Rounds since the network last changed, this one too: the same at every node."""
+        return self.round - self._changed_in
+
+    def solve(self) -> None:
+        """X = argmin …, for every agent here; the only part of a round that takes long."""
+        self.ends.solve()
+
+    def tell(self) -> dict[str, bytes]:
+        """Return what each neighbour is to be told."""
+        age = self._age
+        self._told = self._packer.pack(
+            self.balancer.coming(age), lambda name: self.balancer.wants(name, age)
+        )
+        return self._messages(self._told)
+
+    def hello(self, now: float) -> dict[str, bytes]:
+        """Return a sign of life for every neighbour, with the last values."""
+        self._announce(now)
+        if not self.balancer.check:
+            return self._messages(self._told)
+        wants, age = self.balancer.wants, self._age  # x and z are long: only to who lacks them
+        return self._messages({n: data for n, data in self._told.items() if wants(n, age)})
+
+    def has_news_for_somebody(self, since: float) -> bool:
+        """Whether a neighbour heard since then has another roster or ledger."""
+        return any(
+            mail.heard_at is not None and mail.heard_at > since and not self._is_told(mail)
+            for mail in self.mail.values()
+        )
+
+    def _is_told(self, mail: Mail) -> bool:
+        return (mail.roster_digest, mail.ledger_digest) == (self.roster.digest, self.ledger.digest)
+
+    def _messages(self, told: dict[str, bytes]) -> dict[str, bytes]:
+        head = wire.Message(
+            protocol=PROTOCOL,
+            network=self.network,
+            settings=self._settings_digest,
+            sender=self.name,
+            incarnation=self.incarnation,
+            round=self.round,
+            calm=min(self.calm, 2**31),
+            is_settled=self.is_settled,
+            roster_digest=self.roster.digest,
+            ledger_digest=self.ledger.digest,
+        ).SerializeToString()
+        out = {}
+        for name, mail in self.mail.items():
+            out[name] = head + told.get(name, b"")
+            if mail.roster_digest != self.roster.digest:
+                out[name] += wire.Message(roster=self.roster.to_wire()).SerializeToString()
+            if mail.ledger_digest != self.ledger.digest:
+                out[name] += wire.Message(ledger=self.ledger.to_wire()).SerializeToString()
+        return out
+
+    def is_complete(self) -> bool:
+        """Whether every neighbour that is waited for has been heard this round."""
+        is_waited = False
+        for name in self.present:
+            mail = self.mail[name]
+            if not (mail.is_late or mail.is_settled):
+                if mail.newest < self.round:
+                    return False
+                is_waited = True
+        if is_waited or not self.present or self.is_settled:
+            return True
+        return any(self.mail[name].letters for name in self.present)
+
+    def finish(self, now: float) -> None:
+        """Take in what was heard, and see whether all is calm."""
+        state = self.state
+        if state.is_stale:  # a task left or rows came while waiting: the round is void
+            return
+        check = self.balancer.coming(self._age)
+        self.heard = []
+        for name in self.present:
+            mail = self.mail[name]
+            news = mail.take(self.round)
+            mail.is_late = mail.newest < self.round and not mail.is_settled
+            if news:
+                self._measure(name, news, check)
+                self.ends.hear(name, news)
+                self.heard.append(name)
+        self.residual = self.ends.take_in()
+        # A neighbour with which no task is shared says nothing but that it is there.
+        in_time = [name for name in self.present if self.mail[name].newest >= self.round]
+        self._heard_since.update(self.heard, in_time)
+        self._grow_older(check, now)
+        self._count_calm()
+
+    def _grow_older(self, check: int, now: float) -> None:
+        """Count the round, and begin a check if it is time."""
+        if self._age == self.state.age + 1:
+            take_snapshot(self.state)
+        self.state.age = max(self._age, 0)
+        if check and check != self.balancer.check:
+            loosen(self.state)
+            self.state.pull_anew()
+            self.balancer.open(check, now + self.timing.round_seconds)
+        if check:
+            self._tally()
+
+    def _measure(self, name: str, news: News, check: int) -> None:
+        if check:
+            self.balancer.note(self.ends.compare(name, news, check), check)
+
+    def _tally(self) -> None:
+        self.balancer.tally(self.name, self.incarnation, self.round)
+
+    def is_balancing(self, now: float) -> bool:
+        """Whether penalties are being balanced, and everybody near waits for it."""
+        if self.state.is_stale or not self.balancer.is_waiting(now):
+            return False
+        around = [self.mail[name] for name in self.present]
+        if any(m.is_late or m.is_settled or m.newest > self.round for m in around):
+            return False
+        for name in self.present:
+            for news in self.mail[name].letters.values():
+                self._measure(name, news, self.balancer.check)
+        self._tally()
+        return self.balancer.is_waiting(now)
+
+    def _count_calm(self) -> None:
+        """C ← 1 + min(c, c of the neighbours) while calm: c turns of calm as far as c links.
+
+        A turn ends when every neighbour has been heard since the last, so that lost messages slow
+        it down and do not break it. A settled neighbour has counted far enough and counts no
+        further, so it is left out.
+        """
+        if self.residual > self.settings.tol:
+            self.calm = 0
+            return
+        waited = [name for name in self.present if not self.mail[name].is_settled]
+        if all(name in self._heard_since for name in waited):
+            self.calm = 1 + min([self.calm, *(self.mail[name].calm for name in waited)])
+            self._heard_since.clear()
+        self.is_settled = self.calm > 2 * self._width + CALM_MARGIN
+
+    def take(self, peer: str, data: bytes, now: float) -> bool:
+        """Check a message from the neighbour at the other end of a link, and keep it."""
+        is_new = peer in self.mail and self.mail[peer].heard_at is None
+        before = self.roster.digest
+        has_news = self.inbox.take(peer, data, now)
+        if has_news is None:
+            return False
+        mail = self.mail[peer]
+        has_changed = self.roster.digest != before
+        is_restless = mail.calm == 0 and not mail.is_settled
+        if has_changed or (self.is_settled and (is_restless or self._is_far(peer))):
+            self._wake()
+        if has_changed or is_new:
+            self._announce(now)
+        if has_news and self.balancer.has_news:
+            self._wake()
+        return True
+
+    def _is_far(self, peer: str) -> bool:
+        """Whether values that came while settled are not those that this node settled with.
+
+        Two nodes may settle apart while the link between them is cut; the first sign of life
+        after it heals has to wake them.
+        """
+        mail = self.mail[peer]
+        news = mail.letters.get(mail.newest)
+        if self.state.is_stale or news is None:
+            return False
+        return self.ends.distance(peer, news) > self.settings.tol
+
+    # Answers
+
+    def decision(self, task: str) -> Floats:
+        """Return u = w₀ + w_t of the agent here, the bias last."""
+        return np.asarray(self.estimate(task).sum(axis=0))
+
+    def estimate(self, task: str) -> Floats:
+        """Return the common and the specific part of the agent here."""
+        return np.array(self.state.agents["estimate"][self.holding(task).slot])
+
+    def groups(self) -> list[list[str]]:
+        """Return the tasks held here that train together."""
+        return self.roster.grouped(self.holdings)
+
+    def status(self) -> dict[str, Any]:
+        """Return what `dtsvm status` shows."""
+        return {
+            "node": self.name,
+            "round": self.round,
+            "residual": self.residual,
+            "neighbours": sorted(self.mail),
+            "present": self.present,
+            "heard": self.heard,
+            "nodes": len(self.roster.distances(self.name)),
+            "tasks": {
+                task: len(self.state.row_slots[h.slot]) for task, h in sorted(self.holdings.items())
+            },
+            "groups": self.groups(),
+            "levels": {group: level[1:] for group, level in sorted(self.ledger.levels.items())},
+            "calm": self.calm,
+            "is_settled": self.is_settled,
+            "refused": sum(self.refused.values()),
+        }
+
+
+def _digest(value: Any) -> int:
+    text = json.dumps(value, sort_keys=True).encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")

@@ -1,0 +1,74 @@
+"""What a node tells each neighbour, as bytes: nearly all of a message is the same every round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from dtsvm.rounds import State
+from dtsvm.runtime.agent.node import wire_pb2 as wire
+from dtsvm.runtime.agent.node.ends import End, Ends
+
+__all__ = ["Packer"]
+
+Group = Callable[[str], str]
+
+
+class Packer:
+    """Packs the numbers of every link end; protobuf fields may be put one after another."""
+
+    def __init__(self, ends: Ends, group: Group) -> None:
+        self.ends, self.group = ends, group
+        self._state: State = ends.state
+        self._made_for: list[End] | None = None
+        self._frames: list[tuple[str, int, bytes]] = []  # neighbour, parts, what precedes numbers
+
+    def pack(self, check: int, wants: Callable[[str], bool]) -> dict[str, bytes]:
+        """Return q of every end, by neighbour; x and z to those who want them for a check."""
+        if self._made_for is not self.ends.ends:
+            self._frame()
+        told = self.ends.told.astype("<f8", copy=False)
+        out: dict[str, bytes] = {}
+        for i, (name, parts, frame) in enumerate(self._frames):
+            if check and wants(name):
+                data = self._measured(self.ends.ends[i], parts, check)
+            else:
+                data = frame + told[i, :parts].tobytes()
+            out[name] = out[name] + data if name in out else data
+        return out
+
+    def _frame(self) -> None:
+        """Write every end's value once, and keep what comes before its numbers."""
+        length = 8 * (self._state.n_features + 1)
+        self._made_for = self.ends.ends
+        self._frames = []
+        for end in self._made_for:
+            parts = _parts(end)
+            whole = self._value(end, 0, bytes(parts * length))
+            self._frames.append((end.key[1], parts, whole[: -parts * length]))
+
+    def _measured(self, end: End, parts: int, check: int) -> bytes:
+        """Return x and z of an end instead of q, so that the other can see both residuals."""
+        halves, agents = self._state.halves, self._state.agents
+        x = agents["estimate"][halves["owner"][end.half], :parts]
+        z = halves["state"][end.half, :parts]
+        return self._value(end, check, np.stack([x, z]).astype("<f8", copy=False).tobytes())
+
+    def _value(self, end: End, check: int, numbers: bytes) -> bytes:
+        task, _, other = end.key
+        group = self.group(task)
+        value = wire.Value(
+            task=task,
+            to_task="" if other == task else other,
+            group="" if group == task else group,
+            penalty=end.penalty,
+            check=check,
+            numbers=numbers,
+        )
+        return bytes(wire.Message(values=[value]).SerializeToString())
+
+
+def _parts(end: End) -> int:
+    """Two parts, common and specific, between agents of one task; else the common one."""
+    return 2 if end.key[0] == end.key[2] else 1

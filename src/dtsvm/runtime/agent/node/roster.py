@@ -1,0 +1,250 @@
+"""Who is in the network, as one node knows it: everybody's own entry, passed on along the links.
+
+A roster only ever grows newer: of two entries of a node the one with the larger (incarnation,
+sequence) stays, and coupled tasks stay coupled. Merging is therefore the same in whatever order
+and however often entries arrive, and all who can hear each other end with the same roster. From it
+each derives the same answers: who is present, which agents must agree, how many they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dtsvm.problem import Settings
+from dtsvm.rounds.penalty import link_flow, start_penalty
+from dtsvm.runtime.agent.node import wire_pb2 as wire
+
+__all__ = ["Entry", "Part", "Roster"]
+
+Agent = tuple[str, str]  # (node, task)
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a node says about itself."""
+
+    name: str
+    incarnation: int
+    sequence: int
+    has_left: bool = False
+    tasks: tuple[tuple[str, int, int], ...] = ()  # name, scale, digest of its labels
+    links: tuple[tuple[str, bool], ...] = ()  # name of the neighbour, whether it is heard
+    round: int = 0  # in which it was made
+
+    @property
+    def age(self) -> tuple[int, int]:
+        """What makes one entry newer than another."""
+        return self.incarnation, self.sequence
+
+    @property
+    def heard(self) -> frozenset[str]:
+        """The neighbours it hears."""
+        return frozenset(name for name, is_heard in self.links if is_heard)
+
+
+@dataclass(frozen=True)
+class Part:
+    """The agents that must agree with one agent, and how they are linked."""
+
+    agents: frozenset[Agent]
+    graph: tuple[int, tuple[Pair, ...]]  # nodes, links by position
+    mean_square: float
+
+    @property
+    def nodes(self) -> frozenset[str]:
+        """The nodes at which they are."""
+        return frozenset(node for node, _ in self.agents)
+
+    def start(self, settings: Settings) -> tuple[float, float]:
+        """Return ρ to begin with, for the weights and the bias."""
+        n, links = self.graph
+        flow = link_flow(n, np.array(links, np.int64).reshape(-1, 2))
+        reg = (settings.common_reg, settings.specific_reg)
+        return start_penalty(flow, settings.C, reg, len(self.agents), self.mean_square)
+
+
+@dataclass
+class Roster:
+    """The entries known, and the coupled tasks."""
+
+    entries: dict[str, Entry] = field(default_factory=dict)
+    couples: set[Pair] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._seal()
+
+    def put(self, entry: Entry) -> None:
+        """Set an entry, newer or not."""
+        self.entries[entry.name] = entry
+        self._seal()
+
+    def couple(self, tasks: Iterable[str]) -> None:
+        """Let tasks train together."""
+        first, *others = sorted(set(tasks))
+        self.couples |= {(first, other) for other in others}
+        self._seal()
+
+    def merge(self, entries: Iterable[Entry], couples: Iterable[Pair]) -> bool:
+        """Take in what is newer; return whether anything was."""
+        before = self.digest
+        for entry in entries:
+            known = self.entries.get(entry.name)
+            if known is None or entry.age > known.age:
+                self.entries[entry.name] = entry
+        self.couples |= set(couples)
+        self._seal()
+        return self.digest != before
+
+    def _seal(self) -> None:
+        entries = [
+            [e.name, e.incarnation, e.sequence, e.has_left, e.tasks, e.links, e.round]
+            for _, e in sorted(self.entries.items())
+        ]
+        text = json.dumps([entries, sorted(self.couples)]).encode()
+        self._groups: dict[str, str] = {}
+        self._around: dict[str, list[str]] = {}
+        self.digest = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+
+    # Who is here
+
+    def neighbours(self, node: str) -> list[str]:
+        """Return the nodes that hear `node` and are heard by it."""
+        if node not in self._around:
+            self._around[node] = self._find_neighbours(node)
+        return self._around[node]
+
+    def _find_neighbours(self, node: str) -> list[str]:
+        entry = self.entries.get(node)
+        if entry is None or entry.has_left:
+            return []
+        return sorted(n for n in entry.heard if self._hears(n, node))
+
+    def _hears(self, node: str, other: str) -> bool:
+        entry = self.entries.get(node)
+        return entry is not None and not entry.has_left and other in entry.heard
+
+    def distances(self, node: str) -> dict[str, int]:
+        """Return the nodes that messages reach from `node`, and over how many links."""
+        found, edge = {node: 0}, [node]
+        while edge:
+            edge = [n for v in edge for n in self.neighbours(v) if n not in found]
+            edge = list(dict.fromkeys(edge))
+            step = max(found.values()) + 1
+            found.update(dict.fromkeys(edge, step))
+        return found
+
+    def last_change(self, nodes: Iterable[str]) -> int:
+        """Return the round in which the newest of these nodes' entries was made."""
+        return max((self.entries[node].round for node in nodes if node in self.entries), default=0)
+
+    def is_whole(self, node: str) -> bool:
+        """Whether everybody whom somebody counts as a neighbour is here and heard."""
+        seen, edge = {node}, [node]
+        while edge:
+            entry = self.entries.get(edge.pop())
+            if entry is None:
+                return False
+            for other, is_heard in entry.links:
+                has_left = other in self.entries and self.entries[other].has_left
+                if has_left or entry.has_left:
+                    continue
+                if not is_heard or not self._hears(other, entry.name):
+                    return False
+                if other not in seen:
+                    seen.add(other)
+                    edge.append(other)
+        return True
+
+    def tasks_at(self, node: str) -> tuple[str, ...]:
+        """Return the tasks a node holds."""
+        entry = self.entries.get(node)
+        return tuple(task for task, *_ in entry.tasks) if entry and not entry.has_left else ()
+
+    def group(self, task: str) -> str:
+        """Return the name of a task's group: the least of its tasks."""
+        if task not in self._groups:
+            self._groups[task] = self._find_group(task)
+        return self._groups[task]
+
+    def _find_group(self, task: str) -> str:
+        found = {task}
+        while True:
+            more = {t for pair in self.couples if found & set(pair) for t in pair} | found
+            if more == found:
+                return min(found)
+            found = more
+
+    def grouped(self, tasks: Iterable[str]) -> list[list[str]]:
+        """Return tasks by group."""
+        by = sorted(tasks, key=lambda task: (self.group(task), task))
+        return [list(group) for _, group in itertools.groupby(by, key=self.group)]
+
+    # Who must agree
+
+    def around(self, agent: Agent, is_personal: bool) -> list[tuple[Agent, bool]]:
+        """Return the agents one is linked to, and whether the task is the same."""
+        node, task = agent
+        group = self.group(task)
+        found = [
+            ((node, t), False) for t in self.tasks_at(node) if t != task and self.group(t) == group
+        ]
+        for other in self.neighbours(node):
+            for t in self.tasks_at(other):
+                if t == task or (is_personal and self.group(t) == group):
+                    found.append(((other, t), t == task))
+        return found
+
+    def part(self, agent: Agent, is_personal: bool) -> Part:
+        """Find all with whom an agent must agree on the common part."""
+        found, edge, links = {agent}, [agent], set()
+        while edge:
+            one = edge.pop()
+            for other, _ in self.around(one, is_personal):
+                links.add((min(one, other), max(one, other)))
+                if other not in found:
+                    found.add(other)
+                    edge.append(other)
+        scales = {(e.name, t): s for e in self.entries.values() for t, s, _ in e.tasks}
+        mean = sum(2.0 ** scales[a] for a in found) / len(found)
+        return Part(frozenset(found), _graph(links), mean)
+
+    # To the wire and back
+
+    def to_wire(self) -> Any:
+        """Return the roster as a message."""
+        message = wire.Roster()
+        for _, entry in sorted(self.entries.items()):
+            member = message.members.add(
+                name=entry.name,
+                incarnation=entry.incarnation,
+                sequence=entry.sequence,
+                has_left=entry.has_left,
+                round=entry.round,
+            )
+            for task, scale, labels in entry.tasks:
+                member.tasks.add(task=task, scale=scale, labels=labels)
+            for name, is_heard in entry.links:
+                member.links.add(name=name, is_heard=is_heard)
+        for one, other in sorted(self.couples):
+            message.couples.add(one=one, other=other)
+        return message
+
+
+def _graph(links: set[tuple[Agent, Agent]]) -> tuple[int, tuple[Pair, ...]]:
+    """The graph messages travel on: the nodes, or the agents if all are on one node."""
+    across = {(a[0], b[0]) for a, b in links if a[0] != b[0]}
+    ends: set[tuple[Any, Any]] = across or set(links)
+    place = {end: i for i, end in enumerate(sorted({e for link in ends for e in link}))}
+    return len(place), tuple(sorted({_ordered(place[a], place[b]) for a, b in ends}))
+
+
+def _ordered(i: int, j: int) -> Any:
+    return (min(i, j), max(i, j))

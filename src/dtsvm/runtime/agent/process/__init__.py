@@ -1,0 +1,1 @@
+"""A node as a process: sockets, the clock, and being told things."""

@@ -1,0 +1,1 @@
+"""A node's files: its configuration, certificates, checkpoint and folder."""

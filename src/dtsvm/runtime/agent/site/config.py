@@ -1,0 +1,212 @@
+"""A node's TOML file: read with a sentence for every mistake, and written for a new network."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from dtsvm.errors import NetworkError, ParameterError, did_you_mean
+from dtsvm.problem import Settings
+from dtsvm.problem.settings import positive
+from dtsvm.runtime.agent.node.refuse import NODE_NAME
+from dtsvm.runtime.agent.node.timing import Timing
+from dtsvm.runtime.agent.process.transport import Credentials
+
+__all__ = ["Config", "TaskConfig", "check_address", "check_name", "read_config", "to_toml"]
+
+SECTIONS = (
+    "name", "network", "listen", "model", "couple", "personal", "tls", "neighbours", "settings",
+    "timing", "tasks",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TaskConfig:
+    """Where a task's rows are."""
+
+    data: Path | None = None
+    label: str | None = None
+    labels: tuple[Any, Any] | None = None  # negative, positive
+    features: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Config:
+    """One node's configuration; paths are made absolute by the folder of the file."""
+
+    path: Path
+    name: str
+    network: int
+    listen: str
+    neighbours: dict[str, str]
+    tasks: dict[str, TaskConfig]
+    settings: Settings
+    timing: Timing
+    couple: tuple[tuple[str, ...], ...]
+    personal: bool
+    model: Path
+    tls: dict[str, Path]
+
+    @property
+    def folder(self) -> Path:
+        """Where the file is, and the checkpoint and the control socket."""
+        return self.path.parent
+
+    def credentials(self) -> Credentials:
+        """Read the certificates."""
+        read = {}
+        for name in ("ca", "certificate", "key"):
+            if name not in self.tls:
+                raise NetworkError(f"{self.path} has no '{name}' under [tls].")
+            try:
+                read[name] = self.tls[name].read_bytes()
+            except OSError as error:
+                raise NetworkError(f"{self.tls[name]} cannot be read: {error.strerror}.") from error
+        return Credentials(**read)
+
+
+def check_name(name: Any) -> str:
+    """Return a node's name if certificates can carry it."""
+    if not isinstance(name, str) or not NODE_NAME.fullmatch(name):
+        raise NetworkError(
+            f"{name!r} cannot be the name of a node: use up to 63 letters, digits, dots, hyphens."
+        )
+    return name
+
+
+def check_address(address: str) -> str:
+    """Return an address if it is host:port."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65_536:
+        raise NetworkError(f"{address!r} is no address: write host:port, such as 10.0.0.5:47001.")
+    return address
+
+
+def read_config(path: Path) -> Config:
+    """Read a node's TOML file."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise NetworkError(f"There is no file {path}. Check the path.") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise NetworkError(f"{path} cannot be read: {error}.") from error
+    for name in content:
+        if name not in SECTIONS:
+            raise NetworkError(f"{path} has an entry {name!r}. {did_you_mean(name, SECTIONS)}")
+    for name in ("name", "network", "listen", "tasks"):
+        if name not in content:
+            raise NetworkError(f"{path} lacks the entry {name!r}.")
+    folder = path.absolute().parent
+    tasks = {str(t): _task(path, t, given, folder) for t, given in content["tasks"].items()}
+    couple = content.get("couple", "all")
+    return Config(
+        path=path.absolute(),
+        name=check_name(content["name"]),
+        network=_network(path, content["network"]),
+        listen=str(content["listen"]),
+        neighbours={check_name(n): str(a) for n, a in content.get("neighbours", {}).items()},
+        tasks=tasks,
+        settings=_settings(path, content.get("settings", {})),
+        timing=_timing(path, content.get("timing", {})),
+        couple=(tuple(tasks),) if couple == "all" else tuple(tuple(group) for group in couple),
+        personal=bool(content.get("personal", False)),
+        model=folder / content.get("model", "model.json"),
+        tls={name: folder / str(file) for name, file in content.get("tls", {}).items()},
+    )
+
+
+def _network(path: Path, text: Any) -> int:
+    try:
+        return int(text, 16) % 2**64
+    except (TypeError, ValueError):
+        raise NetworkError(f"{path}: the network's id {text!r} is not hexadecimal.") from None
+
+
+def _settings(path: Path, given: dict[str, Any]) -> Settings:
+    known = [f.name for f in fields(Settings)]
+    for name in given:
+        if name not in known:
+            raise ParameterError(f"{path}: unknown setting {name!r}. {did_you_mean(name, known)}")
+    return Settings.checked(str(path), **given)
+
+
+def _timing(path: Path, given: dict[str, Any]) -> Timing:
+    known = [f.name for f in fields(Timing)]
+    for name in given:
+        if name not in known:
+            raise ParameterError(f"{path}: unknown timing {name!r}. {did_you_mean(name, known)}")
+    return Timing(**{name: positive(str(path), name, value) for name, value in given.items()})
+
+
+def _task(path: Path, task: str, given: Any, folder: Path) -> TaskConfig:
+    known = [f.name for f in fields(TaskConfig)]
+    for name in given if isinstance(given, dict) else [given]:
+        if name not in known:
+            raise NetworkError(f"{path}: task {task!r} has {name!r}. {did_you_mean(name, known)}")
+    if "data" in given and "label" not in given:
+        raise NetworkError(f"{path}: task {task!r} has data, but names no label column.")
+    labels, features = given.get("labels"), given.get("features")
+    if labels is not None and len(labels) != 2:
+        raise NetworkError(f"{path}: task {task!r} needs two labels, negative and positive.")
+    return TaskConfig(
+        data=folder / given["data"] if "data" in given else None,
+        label=given.get("label"),
+        labels=(labels[0], labels[1]) if labels else None,
+        features=tuple(features) if features else None,
+    )
+
+
+def to_toml(
+    name: str,
+    network: str,
+    listen: str,
+    neighbours: dict[str, str],
+    tasks: dict[str, dict[str, Any]],
+    settings: dict[str, Any],
+    timing: Timing | None = None,
+    couple: Sequence[Sequence[str]] | str = "all",
+    personal: bool = False,
+) -> str:
+    """Write a node's TOML file for `dtsvm network new`, for a person to go on with."""
+    lines = [
+        f"name = {_text(name)}",
+        f"network = {_text(network)}          # the same at every node",
+        f"listen = {_text(listen)}",
+        'model = "model.json"',
+        f'couple = {_value(couple):19}# which tasks train together: "all", [] or [["a", "b"]]',
+        *(["personal = true"] if personal else []),
+        "",
+        "[tls]",
+        'ca = "ca.pem"',
+        'certificate = "node.pem"',
+        'key = "node.key"',
+        "",
+        "[neighbours]",
+        *(f"{_text(other)} = {_text(address)}" for other, address in neighbours.items()),
+        "",
+        "[settings]                  # the same at every node",
+        *(f"{key} = {_value(value)}" for key, value in settings.items()),
+        "",
+        "[timing]                    # seconds",
+        *(f"{key} = {_value(value)}" for key, value in asdict(timing or Timing()).items()),
+    ]
+    for task, given in tasks.items():
+        lines += ["", f"[tasks.{_text(task)}]"]
+        lines += [f"{key} = {_value(value)}" for key, value in given.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _text(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_value(item) for item in value) + "]"
+    return repr(value)

@@ -1,0 +1,65 @@
+"""The folders of a network: a node each, with its configuration, certificate and key."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dtsvm.errors import NetworkError
+from dtsvm.problem import Network
+from dtsvm.runtime.agent.node.node import Timing
+from dtsvm.runtime.agent.site.certificates import make_authority, make_certificate
+from dtsvm.runtime.agent.site.config import check_name, to_toml
+
+__all__ = ["make_site", "write_folder"]
+
+DEFAULTS = {"C": 1.0, "common_reg": 1.0, "specific_reg": 1.0, "tol": 1e-4}
+
+
+def make_site(
+    out: Path,
+    network: Network,
+    address: Mapping[str, str],
+    tasks: dict[str, dict[str, Any]],
+    settings: Mapping[str, Any],
+    timing: Timing | None = None,
+) -> None:
+    """Make a folder for each node of a new network, and a CA of its own.
+
+    Parameters
+    ----------
+    out : Path
+        The folder to make; it may exist if it is empty.
+    network : Network
+        The nodes, by names that certificates can carry, and their links.
+    address : mapping of str to str
+        Where each node listens, host:port.
+    tasks : dict
+        What is written under [tasks.…] at every node.
+    settings : mapping
+        Settings other than `DEFAULTS`.
+    timing : Timing, optional
+        How long the nodes wait.
+    """
+    names = [check_name(name) for name in network.nodes]
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise NetworkError(f"{out} exists and is not empty. Choose another folder.")
+    out.mkdir(parents=True, exist_ok=True)
+    identity = secrets.token_hex(8)
+    make_authority(out, identity)
+    for name in names:
+        around = {str(other): address[str(other)] for other in network.neighbours(name)}
+        text = to_toml(
+            name, identity, address[name], around, tasks, {**DEFAULTS, **settings}, timing
+        )
+        write_folder(out, name, text)
+
+
+def write_folder(site: Path, name: str, text: str) -> None:
+    """Make one node's folder: its configuration, and a certificate of the site's authority."""
+    folder = site / name
+    folder.mkdir(mode=0o700)
+    make_certificate(site, folder, name)
+    (folder / "node.toml").write_text(text, encoding="utf-8")

@@ -1,0 +1,118 @@
+"""`dtsvm network`: a folder a node, with its configuration, certificate and key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dtsvm.errors import MissingExtraError, NetworkError
+from dtsvm.problem import Network
+
+try:
+    from dtsvm.runtime.agent.site.config import check_address, check_name, read_config, to_toml
+    from dtsvm.runtime.agent.site.folders import make_site, write_folder
+
+    IS_INSTALLED = True
+except ImportError:  # said when a command is called, so that 'dtsvm --help' works without
+    IS_INSTALLED = False
+
+__all__ = ["network"]
+
+SHAPES = ("ring", "complete", "line", "star", "grid")
+
+
+@click.group()
+def network() -> None:
+    """Make the folders of a real network: one node a folder, for one machine each.
+
+    \b
+    dtsvm network new ring --nodes a b c --out site/ --task flu --label sick
+    dtsvm network add site d --link b --listen 127.0.0.1:7004
+    """  # noqa: D301
+    if not IS_INSTALLED:
+        raise MissingExtraError(
+            "A network needs grpcio, protobuf and cryptography, which are not installed. "
+            'Install them with: pip install "dtsvm[agent]"'
+        )
+
+
+@network.command()
+@click.argument("shape", type=click.Choice(SHAPES))
+@click.option("--nodes", multiple=True, required=True, metavar="NAME", help="A node; repeat it.")
+@click.argument("more", nargs=-1, metavar="[NAME]...")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to make.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Host of every address.")
+@click.option("--port", default=47001, show_default=True, help="The first node's port.")
+@click.option("--task", default="task", show_default=True, help="The task to write down.")
+@click.option("--data", default="rows.csv", show_default=True, help="Its file in each folder.")
+@click.option("--label", default="label", show_default=True, help="Its label column.")
+@click.option("--C", "C", type=float, default=1.0, show_default=True, help="Price of a row's loss.")
+def new(
+    shape: str,
+    nodes: tuple[str, ...],
+    more: tuple[str, ...],
+    out: Path,
+    host: str,
+    port: int,
+    task: str,
+    data: str,
+    label: str,
+    C: float,
+) -> None:
+    """Make a folder for each node of a new network, and a CA of its own.
+
+    \b
+      dtsvm network new ring --nodes hospital-a hospital-b hospital-c --out site/
+
+    The addresses are on this machine: edit them in each node.toml, then copy each folder to its
+    machine. Keep OUT/ca.key to yourself: whoever has it can let nodes in.
+    """  # noqa: D301
+    names = [check_name(name) for name in (*nodes, *more)]
+    graph = Network.named(shape, names)
+    address = {name: f"{host}:{port + i}" for i, name in enumerate(names)}
+    make_site(out, graph, address, {task: {"data": data, "label": label}}, {"C": C})
+    click.echo(f"{len(names)} nodes in {out}: put each node's rows at its {data}, then start")
+    for name in names:
+        click.echo(f"  dtsvm agent {out / name / 'node.toml'}")
+
+
+@network.command()
+@click.argument("site", type=click.Path(path_type=Path, exists=True))
+@click.argument("name")
+@click.option("--link", "links", multiple=True, required=True, help="A neighbour; repeat it.")
+@click.option("--listen", required=True, metavar="HOST:PORT", help="Where it will listen.")
+def add(site: Path, name: str, links: tuple[str, ...], listen: str) -> None:
+    """Make the folder of a newcomer, and write its line into its neighbours' files in SITE.
+
+    Agents that run already are told with 'dtsvm tell … link'.
+    """
+    check_name(name)
+    check_address(listen)
+    if (site / name).exists():
+        raise NetworkError(f"{site / name} exists already. Choose another name.")
+    configs = {other: read_config(site / other / "node.toml") for other in links}
+    first = next(iter(configs.values()))
+    tasks = {t: _task_lines(c.data, c.label, c.labels) for t, c in first.tasks.items()}
+    around = {other: config.listen for other, config in configs.items()}
+    shared = {k: getattr(first.settings, k) for k in vars(first.settings)}
+    identity = f"{first.network:016x}"
+    couple = "all" if first.couple == (tuple(first.tasks),) else first.couple
+    text = to_toml(
+        name, identity, listen, around, tasks, shared, first.timing, couple, first.personal
+    )
+    write_folder(site, name, text)
+    for other, config in configs.items():
+        text = config.path.read_text(encoding="utf-8")
+        line = f'[neighbours]\n"{name}" = "{listen}"\n'
+        config.path.write_text(text.replace("[neighbours]\n", line, 1), encoding="utf-8")
+        click.echo(f"{config.path}: added {name} = {listen}; if its agent runs, tell it:")
+        click.echo(f"  dtsvm tell {site / other / 'node.toml'} link {name} {listen}")
+    click.echo(f"Put the newcomer's rows into {site / name}, then start")
+    click.echo(f"  dtsvm agent {site / name / 'node.toml'}")
+
+
+def _task_lines(data: Path | None, label: str | None, labels: Any) -> dict[str, Any]:
+    given = {"data": data.name if data else None, "label": label, "labels": labels}
+    return {key: value for key, value in given.items() if value is not None}

@@ -1,0 +1,215 @@
+"""`dtsvm train`: files in, a model file out."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from dtsvm.data import Rows, read_rows
+from dtsvm.errors import NotConvergedWarning
+from dtsvm.problem import Network
+from dtsvm.rounds import Info, Status
+from dtsvm.svm.model_file import save_model
+from dtsvm.svm.model_reader import METHODS
+from dtsvm.svm.names import find_name, read_links
+from dtsvm.ui.settings import SHAPES, add_settings, given_settings
+from dtsvm.ui.show import check_place, print_facts, print_table, share, short, training_bar
+
+__all__ = ["train"]
+
+NODE_HELP = (
+    "Column that names each row's node. Without it each of several files is a node, named after "
+    "the file."
+)
+METHOD_HELP = (
+    "dtsvm: tasks together over the network; dsvm: each task alone; ctsvm, csvm: the same on "
+    "pooled rows."
+)
+REMEDIES = {
+    Status.MAX_ROUNDS: "Raise --max-rounds, lower --C, standardise the features or raise --tol.",
+    Status.TIME_LIMIT: "Raise --max-seconds.",
+    Status.INTERRUPTED: "The state after the last whole round was kept.",
+}
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--label", required=True, metavar="COLUMN", help="Column of labels.")
+@click.option("--task", metavar="COLUMN", help="Column that names each row's task.")
+@click.option("--node", metavar="COLUMN", help=NODE_HELP)
+@click.option("--features", metavar="A,B,…", help="Feature columns; all other numbers by default.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("model.json"),
+    show_default=True,
+    help="Model file to write.",
+)
+@click.option(
+    "--method",
+    type=click.Choice([name.lower() for name in METHODS]),
+    default="dtsvm",
+    show_default=True,
+    help=METHOD_HELP,
+)
+@add_settings
+@click.pass_context
+def train(
+    ctx: click.Context,
+    /,
+    files: tuple[Path, ...],
+    label: str,
+    task: str | None,
+    node: str | None,
+    features: str | None,
+    out: Path,
+    method: str,
+    **_: Any,
+) -> None:
+    """Train on the rows of FILES and write a model.
+
+    FILES are CSV, Parquet or npz. Every task has two labels of its own. A run that stops before
+    its tolerance, or at Ctrl-C, says so and still writes what it has.
+
+    \b
+    One file, with a column for the task and one for the node:
+      dtsvm train rows.csv --label sick --task disease --node clinic --network ring
+    A file a node:
+      dtsvm train berlin.csv paris.csv rome.csv --label sick --out clinics.json
+    Own links, and tasks a and b together but not c:
+      dtsvm train rows.csv --label y --task task --node site --network links.csv --transfer "a,b"
+    The paper's iteration:
+      dtsvm train rows.csv --label y --node site --C 0.01 --relaxation 0.5 --node-penalty 1 \\
+          --task-penalty 1 --local exact
+    """  # noqa: D301
+    given = given_settings(ctx, METHODS[method.upper()])
+    check_place(out)
+    rows = read_rows(files, label=label, task=task, node=node, features=_split(features))
+    settings = _settings(given, rows)
+    estimator = _fit(method, settings, rows)
+    save_model(estimator, out, feature_names=rows.feature_names, label=label, task=task, node=node)
+    _report(estimator, rows, out)
+
+
+def _split(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",")]
+
+
+def _settings(given: dict[str, Any], rows: Rows) -> dict[str, Any]:
+    """Turn text into what the estimator expects: tasks, labels and nodes with their types."""
+    readers: dict[str, Callable[[Any, Rows], Any]] = {
+        "network": _network,
+        "transfer": _transfer,
+        "positive": _positive,
+    }
+    return {
+        name: readers[name](value, rows) if name in readers else value
+        for name, value in given.items()
+    }
+
+
+def _network(text: str, rows: Rows) -> Network | str:
+    if rows.node is None:
+        raise click.UsageError(
+            "--network needs nodes: name their column with --node, or give a file for each node."
+        )
+    is_file = text not in SHAPES and (Path(text).suffix or Path(text).exists())
+    return read_links(Path(text), np.unique(rows.node).tolist()) if is_file else text
+
+
+def _transfer(text: str, rows: Rows) -> bool | list[list[Any]]:
+    if text in ("all", "none"):
+        return text == "all"
+    tasks = _tasks(rows)
+    return [
+        [find_name(name.strip(), tasks, "task in --transfer") for name in group.split(",")]
+        for group in text.split(";")
+    ]
+
+
+def _positive(texts: tuple[str, ...], rows: Rows) -> Any:
+    labels = np.unique(rows.y).tolist()  # type: ignore[arg-type]
+    tasks = _tasks(rows)
+    by_task = {}
+    for text in texts:
+        task, _, label = text.partition("=")
+        if label and task in [str(known) for known in tasks]:
+            name = find_name(label, labels, "label in --positive")
+            by_task[find_name(task, tasks, "task")] = name
+        elif len(texts) == 1:
+            return find_name(text, labels, "label in --positive")
+        else:
+            raise click.UsageError(f"--positive {text}: with several, write each as TASK=LABEL.")
+    return by_task
+
+
+def _tasks(rows: Rows) -> list[Any]:
+    return [0] if rows.task is None else list(np.unique(rows.task).tolist())
+
+
+def _fit(method: str, settings: dict[str, Any], rows: Rows) -> Any:
+    estimator: Any = METHODS[method.upper()](**settings)
+    with training_bar(estimator.tol) as on_round, warnings.catch_warnings():
+        # The report says it, in the words of the command line.
+        warnings.simplefilter("ignore", NotConvergedWarning)
+        estimator.set_params(callback=on_round)
+        estimator.fit(rows.X, rows.y, task=rows.task, node=rows.node)
+    return estimator.set_params(callback=None)
+
+
+def _report(estimator: Any, rows: Rows, out: Path) -> None:
+    print_table(
+        ["task", "labels", "rows", "nodes", "training error", "|w₀|", "|w_t|"],
+        [_task_line(estimator, rows, t) for t in range(len(estimator.tasks_))],
+        text_columns=2,
+    )
+    click.echo()
+    info = estimator.info_
+    print_facts(
+        {
+            "status": str(info.status),
+            "rounds": f"{info.n_rounds:,} in {info.seconds:.2f} s",
+            "gap": _word_gap(info.gap),
+            "sent": f"{info.messages_sent:,} messages, {info.bytes_sent:,} bytes",
+            "model": str(out),
+        }
+    )
+    if info.status is not Status.CONVERGED:
+        click.echo(_not_converged(info, estimator.tol), err=True)
+
+
+def _task_line(estimator: Any, rows: Rows, t: int) -> list[str]:
+    task = estimator.tasks_.tolist()[t]
+    mine = np.full(len(rows.X), True) if rows.task is None else rows.task == task
+    is_positive = estimator.decision_function(rows.X[mine], task=task) > 0
+    negative, positive = estimator.task_classes_[t]
+    wrong = is_positive != (rows.y[mine] == positive)  # type: ignore[index]
+    n_nodes = 1 if rows.node is None else len(np.unique(rows.node[mine]))
+    common = np.broadcast_to(estimator.common_coef_, estimator.coef_.shape)[t]
+    return [
+        "–" if rows.task is None else str(task),
+        f"{negative} / {positive}",
+        f"{len(wrong):,}",
+        str(n_nodes),
+        share(float(wrong.mean())),
+        short(float(np.linalg.norm(common))),
+        short(float(np.linalg.norm(estimator.specific_coef_[t]))),
+    ]
+
+
+def _word_gap(gap: float) -> str:
+    meaning = "no pooled training has an objective lower by a larger share"
+    return f"{short(gap)} ({meaning if gap < 1 else 'too large to say anything'})"
+
+
+def _not_converged(info: Info, tol: float) -> str:
+    residual = max(info.primal_residual, info.dual_residual)
+    return (
+        f"Not converged: {info.status} after {info.n_rounds} rounds with residual {residual:.1e} "
+        f"and gap {info.gap:.1e}, tolerance {tol:g}. {REMEDIES[info.status]}"
+    )

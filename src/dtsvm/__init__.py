@@ -1,7 +1,17 @@
 """Related linear classifiers, trained together over a network that has no centre."""
 
-from dtsvm.problem import Network
-from dtsvm.svm import CSVM, CTSVM, DSVM, DTSVM, Session
+from dtsvm.problem import Model, Network
+from dtsvm.svm import CSVM, CTSVM, DSVM, DTSVM, Session, load_model, save_model
 
-__all__ = ["CSVM", "CTSVM", "DSVM", "DTSVM", "Network", "Session"]
+__all__ = [
+    "CSVM",
+    "CTSVM",
+    "DSVM",
+    "DTSVM",
+    "Model",
+    "Network",
+    "Session",
+    "load_model",
+    "save_model",
+]
 __version__ = "0.1.0"

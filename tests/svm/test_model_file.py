@@ -1,6 +1,7 @@
 import copy
 import json
 import os
+from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
 import pytest
@@ -8,15 +9,16 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
-from dtsvm import CSVM, CTSVM, DSVM, DTSVM, Network
-from dtsvm.errors import ModelFileError, ParameterError
+from dtsvm import CSVM, CTSVM, DSVM, DTSVM, Network, Session
+from dtsvm.errors import DataError, ModelFileError, ParameterError
+from dtsvm.problem import Columns
 from dtsvm.svm import model_file
-from dtsvm.svm.model_file import load_model, save_model
+from dtsvm.svm.model_file import load_model, read_model, save_model
 
 REMEDY = "Train again, or restore the file from a copy."
 SECTIONS = [
-    "format", "version", "written_by", "method", "settings", "columns", "network", "tasks",
-    "common", "nodes", "info",
+    "format", "version", "written_by", "method", "settings", "columns", "preparation", "privacy",
+    "network", "tasks", "common", "nodes", "info",
 ]  # fmt: skip
 
 
@@ -80,7 +82,7 @@ def test_a_loaded_model_has_every_attribute_of_the_saved_one(rng, path, method):
     assert {name for name in vars(again) if name.endswith("_")} == kept - {"history_"} | {
         "columns_"
     }
-    for name in kept - {"history_", "network_", "info_"}:
+    for name in kept - {"history_", "network_", "info_", "model_"}:
         one, other = getattr(model, name), getattr(again, name)
         np.testing.assert_array_equal(one, other, err_msg=name)
         assert np.asarray(one).dtype == np.asarray(other).dtype, name
@@ -121,6 +123,77 @@ def test_names_and_labels_keep_their_type(rng, path, tasks, nodes, labels):
     assert again.predict(X, task=tasks[0]).dtype == model.predict(X, task=tasks[0]).dtype
 
 
+def test_tasks_with_labels_of_different_kinds_answer_alike_before_and_after(rng, path):
+    X, y, task, _ = rows(rng, labels=(0, 1))
+    mixed = y.astype(object)
+    mixed[task == "b"] = np.where(y[task == "b"] == 1, "yes", "no")
+    model = DTSVM(C=0.1).fit(X, mixed, task=task)
+    save_model(model, path)
+    again = load_model(path)
+    for name, kind in (("a", int), ("b", str)):
+        before, after = model.predict(X, task=name).tolist(), again.predict(X, task=name).tolist()
+        assert before == after
+        assert {type(label) for label in after} == {kind}
+    assert again.classes_.tolist() == model.classes_.tolist()
+
+
+def test_a_session_is_saved_as_the_estimator_that_would_train_it(rng, path):
+    live = Session(Network.line(3), C=0.1, personal=True, local="exact")
+    for node in range(3):
+        X = rng.normal(size=(20, 2))
+        live.enter(node, "sick", X, np.where(X[:, 0] > 0, "yes", "no"), labels=("no", "yes"))
+    live.enter(1, "old", X, np.where(X[:, 1] > 0, 1, 0))
+    live.run()
+    save_model(live, path)
+    again = load_model(path)
+    assert (again.personal, again.local, again.transfer) == (True, "exact", [["sick"], ["old"]])
+    assert again.network_ == live.network
+    for task in ("sick", "old"):
+        assert np.array_equal(again.predict(X, task=task), live.classifier(task).predict(X))
+    assert np.array_equal(
+        again.decision_function(X, task="sick", node=2),
+        live.classifier("sick", 2).decision_function(X),
+    )
+
+
+def test_a_session_that_has_not_run_has_no_model():
+    live = Session()
+    live.enter(0, "sick", [[0.0], [1.0]], [-1, 1])
+    with pytest.raises(DataError, match=r"The session has not trained yet: call run\(\) first."):
+        live.model()
+
+
+def test_a_model_keeps_preparation_privacy_units_and_probabilities(rng, path):
+    model = fitted(rng).model_
+    first = replace(model.tasks[0], sigmoid=np.array([[-1.5, 0.25]]))
+    model = replace(
+        model, tasks=(first, *model.tasks[1:]),
+        preparation={"mean": [1.0, None], "kinds": {"a": 1}},
+        privacy={"level": "masked"},
+        columns=Columns(("u", "v", "w"), units=("mg", None, "m")),
+    )  # fmt: skip
+    save_model(model, path)
+    again = read_model(path)
+    assert again.preparation == model.preparation
+    assert again.privacy == {"level": "masked"}
+    assert again.columns == model.columns
+    assert again.tasks[0].sigmoid.tolist() == [[-1.5, 0.25]]
+    assert again.tasks[1].sigmoid is None
+
+
+def test_a_preparation_that_json_cannot_keep_is_refused(rng, path):
+    model = replace(fitted(rng).model_, preparation={"mean": float("nan")})
+    with pytest.raises(ModelFileError, match="The model's preparation cannot be written"):
+        save_model(model, path)
+    assert not path.exists()
+
+
+def test_a_model_cannot_be_changed(rng):
+    model = fitted(rng).model_
+    with pytest.raises(FrozenInstanceError):
+        model.method = "CSVM"
+
+
 def test_nodes_of_mixed_types_stay_mixed(rng, path):
     X, y, task, node = rows(rng, nodes=(0, 1))
     net = Network([0, "relay", 1], [(0, "relay"), ("relay", 1)])
@@ -154,7 +227,7 @@ def test_the_file_is_for_people_too(saved, path):
     assert list(saved) == SECTIONS
     lines = path.read_text().splitlines()
     assert lines[1] == '  "format": "dtsvm model",'
-    assert sum(line.startswith('      "coef": [') for line in lines) == 2 + 1 + 6
+    assert sum(line.lstrip().startswith('"coef": [') for line in lines) == 2 + 1 + 6
     assert '    "nodes": [0, 1, 2],' in lines
 
 
@@ -166,7 +239,7 @@ def test_what_is_saved_again_is_the_same_file(saved, path, tmp_path):
 def test_columns_are_kept_through_another_save(rng, path):
     save_model(fitted(rng), path, feature_names=["u", "v", "w"], label="y", task="t", node="n")
     save_model(load_model(path), path)
-    assert load_model(path).columns_ == (("u", "v", "w"), "y", "t", "n")
+    assert load_model(path).columns_ == (("u", "v", "w"), "y", "t", "n", None)
 
 
 def test_a_model_fitted_on_a_frame_still_checks_names(rng, path):
@@ -194,7 +267,7 @@ def test_only_trained_estimators_of_ours_are_saved(path):
     with pytest.raises(ParameterError) as refused:
         save_model(LogisticRegression(), path)
     assert str(refused.value) == (
-        "save_model writes a DTSVM, DSVM, CTSVM, CSVM and nothing else. "
+        "save_model writes a DTSVM, DSVM, CTSVM, CSVM, a Session or a Model and nothing else. "
         "Got LogisticRegression instead."
     )
     with pytest.raises(NotFittedError):
@@ -257,8 +330,8 @@ def test_a_file_of_another_kind_is_refused(path, content):
 
 
 def test_another_version_is_refused(saved, path):
-    assert refusal_of(path, {**saved, "version": 2}) == (
-        f"{path} is a model file of version 2, but this dtsvm reads version 1. "
+    assert refusal_of(path, {**saved, "version": 1}) == (
+        f"{path} is a model file of version 1, but this dtsvm reads version 2. "
         "Install the dtsvm that wrote it, or train again."
     )
 
@@ -276,7 +349,7 @@ def test_a_section_of_another_kind_is_refused(saved, path):
 
 
 def test_a_short_classifier_is_refused(saved, path):
-    saved["tasks"][0]["coef"].pop()
+    saved["tasks"][0]["classifiers"][0]["coef"].pop()
     assert refusal_of(path, saved) == (
         f"{path}: coef of task 'a' needs 3 numbers, got 2 numbers. {REMEDY}"
     )
@@ -296,8 +369,8 @@ def test_an_unknown_method_is_refused(saved, path):
 
 
 def test_a_missing_entry_is_refused(saved, path):
-    del saved["tasks"][1]["positive"]
-    assert refusal_of(path, saved) == f"{path} lacks the entry 'positive'. {REMEDY}"
+    del saved["tasks"][1]["classes"]
+    assert refusal_of(path, saved) == f"{path} lacks the entry 'classes'. {REMEDY}"
 
 
 def test_a_missing_file_and_a_folder_are_refused(tmp_path):

@@ -1,11 +1,13 @@
 import csv
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from dtsvm.data import read_rows
-from dtsvm.svm.model_file import load_model, save_model
+from dtsvm.problem import Columns
+from dtsvm.svm.model_file import load_model, read_model, save_model
 
 
 def answers(text):
@@ -85,9 +87,7 @@ def test_names_are_found_though_a_file_types_them_differently(run, files):
 
 
 def test_a_model_saved_in_python_predicts_from_files(run, model, rows):
-    estimator = load_model(model)
-    del estimator.columns_
-    save_model(estimator, "python.json")
+    save_model(replace(read_model(model), columns=Columns()), "python.json")
     expected = run("predict", "model.json", "test.csv", "--task-name", "flu").stdout
     assert run("predict", "python.json", "test.csv", "--task-name", "flu").stdout == expected
 
@@ -119,9 +119,7 @@ def test_a_missing_feature_is_refused(run, model):
 
 
 def test_several_tasks_without_a_column_are_wrong_usage(run, model, rows):
-    estimator = load_model(model)
-    del estimator.columns_
-    save_model(estimator, "python.json")
+    save_model(replace(read_model(model), columns=Columns()), "python.json")
     assert last_line(run("predict", "python.json", "test.csv", exit_code=2)) == (
         "Error: The model knows several tasks (cold, flu): name their column with --task, or one "
         "of them with --task-name."
@@ -129,9 +127,7 @@ def test_several_tasks_without_a_column_are_wrong_usage(run, model, rows):
 
 
 def test_another_number_of_columns_is_refused(run, model, rows):
-    estimator = load_model(model)
-    del estimator.columns_
-    save_model(estimator, "python.json")
+    save_model(replace(read_model(model), columns=Columns()), "python.json")
     (model.parent / "new.csv").write_text("a,b\n1,2\n")
     result = run("predict", "python.json", "new.csv", "--task-name", "flu", exit_code=1)
     assert result.stderr == (

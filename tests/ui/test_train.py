@@ -36,7 +36,7 @@ def test_the_written_model_is_the_estimators(run, files, method):
     again = load_model("model.json")
     assert np.array_equal(again.coef_, expected.coef_)
     assert np.array_equal(again.node_coef_, expected.node_coef_, equal_nan=True)
-    assert again.columns_ == (("a", "b", "c"), "state", "disease", "clinic")
+    assert again.columns_ == (("a", "b", "c"), "state", "disease", "clinic", None)
 
 
 def test_the_report_says_what_was_learnt_and_how_it_ended(run, files):

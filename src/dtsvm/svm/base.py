@@ -14,18 +14,19 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from dtsvm.errors import DataError, NetworkError, NotConvergedWarning, ParameterError, did_you_mean
-from dtsvm.problem import Network
-from dtsvm.problem.settings import count, positive, refusal
-from dtsvm.rounds import Info, Status
-from dtsvm.svm.labels import (
+from dtsvm.data.labels import (
     all_labels,
     check_positive,
     encode_levels,
+    name_array,
     positive_label,
     signs,
     two_classes,
 )
+from dtsvm.errors import DataError, NetworkError, NotConvergedWarning, ParameterError, did_you_mean
+from dtsvm.problem import Columns, Model, Network
+from dtsvm.problem.settings import count, positive, refusal
+from dtsvm.rounds import Info, Status
 from dtsvm.svm.rows import estimator_rows
 from dtsvm.svm.session import Session
 
@@ -77,7 +78,11 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
             seconds=self._seconds(),
             on_round=self.callback,
         )
-        self._keep(session, network, what[0], classes, info)
+        self._take(
+            Model(type(self).__name__, self._settings(), network, session._task_models(what[0]),
+                  info, rows.shape[1], *frame_columns(self))
+        )  # fmt: skip
+        self.history_ = session.history
         self._warn(info)
         return self
 
@@ -106,10 +111,10 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
         rows, index = self._checked_rows(X, task)
         place = self._positions(node, len(rows), "node", list(self.nodes_))
         values = np.empty(len(rows))
+        nodes = [*self.model_.network.nodes, None]  # −1, the last, is the network
         for t, v in sorted(set(zip(index.tolist(), place.tolist(), strict=True))):
             mine = (index == t) & (place == v)
-            coef, intercept = self._classifier(t, v)
-            values[mine] = rows[mine] @ coef + intercept
+            values[mine] = self.model_.tasks[t].decide(rows[mine], nodes[v])[:, 0]
         return values
 
     def predict(
@@ -196,31 +201,35 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
 
     # After training
 
-    def _keep(
-        self,
-        session: Session,
-        network: Network,
-        tasks: list[Any],
-        classes: dict[Hashable, tuple[Any, Any]],
-        info: Info,
-    ) -> None:
-        self.tasks_ = _array(tasks)
-        self.nodes_ = _array(list(network.nodes))
-        self.network_ = network
-        self.task_classes_ = np.empty((len(tasks), 2), object)
-        self.task_classes_[:] = [list(classes[task]) for task in tasks]
-        self.classes_ = (
-            np.array(classes[tasks[0]]) if len(tasks) == 1 else all_labels(classes.values())
-        )
-        common, specific, by_node = session._solution(tasks, list(network.nodes))
-        total = common + specific
-        self.coef_, self.intercept_ = total[:, :-1], total[:, -1]
-        has_one_group = len(session.groups) == 1
-        self.common_coef_ = common[0, :-1] if has_one_group else common[:, :-1]
-        self.specific_coef_ = specific[:, :-1]
+    def _settings(self) -> dict[str, Any]:
+        """What a model remembers of the parameters: the network has its own place, code none."""
+        settings = self.get_params(deep=False)
+        for name in ("network", "callback"):
+            settings.pop(name, None)
+        return dict(settings)
+
+    def _take(self, model: Model) -> None:
+        """Set what training gives."""
+        self.model_ = model
+        self.tasks_ = name_array([one.task for one in model.tasks])
+        self.nodes_ = name_array(list(model.network.nodes))
+        self.network_ = model.network
+        self._take_classes()
+        self.coef_ = np.concatenate([one.coef for one in model.tasks])
+        self.intercept_ = np.concatenate([one.intercept for one in model.tasks])
+        common = np.concatenate([one.common_coef for one in model.tasks])
+        self.common_coef_ = common[0] if len(model.groups) == 1 else common
+        self.specific_coef_ = np.concatenate([one.specific_coef for one in model.tasks])
+        by_node = _by_node(model)
         self.node_coef_, self.node_intercept_ = by_node[:, :, :-1], by_node[:, :, -1]
-        self.info_, self.history_ = info, session.history
-        self.n_iter_ = info.n_rounds
+        self.info_ = model.info
+        self.n_iter_ = model.info.n_rounds
+
+    def _take_classes(self) -> None:
+        classes = [one.classes for one in self.model_.tasks]
+        self.task_classes_ = np.empty((len(classes), 2), object)
+        self.task_classes_[:] = [list(pair) for pair in classes]
+        self.classes_ = name_array(list(classes[0])) if len(classes) == 1 else all_labels(classes)
 
     def _warn(self, info: Info) -> None:
         if info.status is Status.CONVERGED:
@@ -271,16 +280,6 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
             if value not in position:
                 raise _unknown(name, value, known)
         return np.array([position[value] for value in values], np.int64)[index]
-
-    def _classifier(self, t: int, v: int) -> tuple[NDArray[np.float64], float]:
-        if v < 0:
-            return self.coef_[t], float(self.intercept_[t])
-        if np.isnan(self.node_intercept_[v, t]):
-            raise DataError(
-                f"Node {self.nodes_.tolist()[v]!r} does not hold task {self.tasks_.tolist()[t]!r}; "
-                "leave node out for the network's answer."
-            )
-        return self.node_coef_[v, t], float(self.node_intercept_[v, t])
 
 
 class Networked(ConsensusSVM):
@@ -366,10 +365,21 @@ def _unknown(name: str, value: Any, known: list[Any]) -> DataError:
     return DataError(f"Unknown {name} {plain!r}. {did_you_mean(plain, known)}")
 
 
-def _array(labels: list[Any]) -> NDArray[Any]:
-    """One array of labels, without turning a mixture or tuples into something else."""
-    if len({type(label) for label in labels}) == 1 and not isinstance(labels[0], tuple):
-        return np.array(labels)
-    out = np.empty(len(labels), object)
-    out[:] = labels
-    return out
+def _by_node(model: Model) -> NDArray[np.float64]:
+    """What each node says on its own, (node, classifier, feature); NaN where it has no say."""
+    nodes = list(model.network.nodes)
+    n_rows = sum(one.n_classifiers for one in model.tasks)
+    found = np.full((len(nodes), n_rows, model.n_features + 1), np.nan)
+    place = {node: v for v, node in enumerate(nodes)}
+    start = 0
+    for one in model.tasks:
+        for node, own in one.nodes.items():
+            found[place[node], start : start + one.n_classifiers] = own
+        start += one.n_classifiers
+    return found
+
+
+def frame_columns(estimator: Any) -> tuple[Columns, bool]:
+    """Return the columns' names if the rows came with names, and whether they did."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return Columns(None if names is None else tuple(map(str, names))), names is not None

@@ -7,10 +7,10 @@ from typing import Any
 
 from dtsvm.problem import Network
 from dtsvm.rounds import Info
-from dtsvm.svm.base import Central, NamedSession, Networked, chosen_groups
+from dtsvm.svm.base import Central, ConsensusSVM, NamedSession, Networked, chosen_groups
 from dtsvm.svm.session import Session
 
-__all__ = ["CSVM", "CTSVM", "DSVM", "DTSVM"]
+__all__ = ["CSVM", "CTSVM", "DSVM", "DTSVM", "METHODS"]
 
 
 class DTSVM(Networked):
@@ -315,3 +315,6 @@ class CSVM(Central):
 
     def _groups(self, tasks: list[Any]) -> list[list[Any]]:
         return chosen_groups(False, tasks)
+
+
+METHODS: dict[str, type[ConsensusSVM]] = {cls.__name__: cls for cls in (DTSVM, DSVM, CTSVM, CSVM)}

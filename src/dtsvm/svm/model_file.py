@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -15,28 +15,25 @@ from sklearn.utils.validation import check_is_fitted
 
 from dtsvm.data.files import write_atomically
 from dtsvm.errors import ModelFileError, ParameterError
+from dtsvm.problem import Columns, Model, TaskModel
 from dtsvm.svm.base import ConsensusSVM
+from dtsvm.svm.estimators import METHODS
 from dtsvm.svm.model_reader import (
     FORMAT,
-    METHODS,
     REMEDY,
     VERSION,
-    Columns,
-    Reader,
     is_label,
     name_tuple,
     parse,
     rebuild,
 )
+from dtsvm.svm.session import Session
 
-__all__ = ["load_model", "save_model"]
-
-# The network is stored once, in its own section; a callback is code.
-_NOT_SETTINGS = ("network", "callback")
+__all__ = ["estimator_of", "load_model", "model_of", "read_model", "save_model"]
 
 
 def save_model(
-    estimator: Any,
+    trained: Any,
     path: str | PathLike[str],
     *,
     feature_names: Sequence[str] | None = None,
@@ -44,12 +41,13 @@ def save_model(
     task: str | None = None,
     node: str | None = None,
 ) -> None:
-    """Write a trained estimator to a JSON file.
+    """Write what was trained to a JSON file.
 
     Parameters
     ----------
-    estimator : DTSVM, DSVM, CTSVM or CSVM
-        A fitted estimator. Its nodes, tasks and labels must be strings, ints, floats or bools.
+    trained : DTSVM, DSVM, CTSVM, CSVM, Session or Model
+        A fitted estimator, a session that has run, or a model. Its nodes, tasks and labels must be
+        strings, ints, floats or bools.
     path : path-like
         The file to write; an old one is replaced in one step.
     feature_names : sequence of str, optional
@@ -61,7 +59,7 @@ def save_model(
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from dtsvm import CSVM
+    >>> from dtsvm import CSVM, load_model, save_model
     >>> folder = tempfile.TemporaryDirectory()
     >>> path = pathlib.Path(folder.name, "model.json")
     >>> clf = CSVM().fit([[0.0], [1.0], [3.0], [4.0]], ["low", "low", "high", "high"])
@@ -70,14 +68,8 @@ def save_model(
     ['low', 'high']
     >>> folder.cleanup()
     """
-    if type(estimator).__name__ not in METHODS or not isinstance(estimator, ConsensusSVM):
-        raise ParameterError(
-            f"save_model writes a {', '.join(METHODS)} and nothing else. "
-            f"Got {type(estimator).__name__} instead."
-        )
-    check_is_fitted(estimator)
-    columns = _columns_of(estimator, Columns(name_tuple(feature_names), label, task, node))
-    text = _to_text(_sections(estimator, columns)) + "\n"
+    model = _with_columns(model_of(trained), Columns(name_tuple(feature_names), label, task, node))
+    text = _to_text(_sections(model)) + "\n"
     try:
         write_atomically(path, text.encode())
     except OSError as error:
@@ -87,7 +79,7 @@ def save_model(
 
 
 def load_model(path: str | PathLike[str]) -> Any:
-    """Read an estimator that `save_model` wrote; it predicts bit for bit what the saved one did.
+    """Read an estimator from a file; it predicts bit for bit what the saved one did.
 
     Parameters
     ----------
@@ -101,118 +93,154 @@ def load_model(path: str | PathLike[str]) -> Any:
 
     Examples
     --------
+    >>> from dtsvm import load_model
     >>> load_model("nowhere.json")
     Traceback (most recent call last):
     ...
     dtsvm.errors.ModelFileError: There is no file nowhere.json. Check the path.
     """
-    file = Path(path)
-    reader = Reader(file, parse(file))
+    model = read_model(path)
     try:
-        return rebuild(reader)
+        return estimator_of(model)
+    except (TypeError, ValueError) as error:
+        raise _strange(Path(path), error) from error
+
+
+def read_model(path: str | PathLike[str]) -> Model:
+    """Read the `Model` that `save_model` wrote."""
+    file = Path(path)
+    try:
+        return rebuild(file, parse(file), tuple(METHODS))
     except ModelFileError:
         raise
     except KeyError as error:
         raise ModelFileError(f"{file} lacks the entry {error}. {REMEDY}") from error
     except (TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise ModelFileError(
-            f"{file} has an entry that does not belong there ({error}). {REMEDY}"
-        ) from error
+        raise _strange(file, error) from error
+
+
+def _strange(file: Path, error: Exception) -> ModelFileError:
+    return ModelFileError(f"{file} has an entry that does not belong there ({error}). {REMEDY}")
+
+
+def model_of(trained: Any) -> Model:
+    """Return the model of a fitted estimator, of a session or of itself."""
+    if isinstance(trained, Model):
+        return trained
+    if isinstance(trained, Session):
+        return trained.model()
+    if type(trained).__name__ not in METHODS or not isinstance(trained, ConsensusSVM):
+        raise ParameterError(
+            f"save_model writes a {', '.join(METHODS)}, a Session or a Model and nothing else. "
+            f"Got {type(trained).__name__} instead."
+        )
+    check_is_fitted(trained)
+    return trained.model_
+
+
+def estimator_of(model: Model) -> Any:
+    """Return a fitted estimator that answers as the model does."""
+    cls = METHODS[model.method]
+    known = cls._get_param_names()
+    estimator: Any = cls(**{name: model.settings[name] for name in model.settings if name in known})
+    if "network" in known:
+        estimator.network = model.network
+    estimator.n_features_in_ = model.n_features
+    estimator.columns_ = model.columns
+    if model.names_are_checked:
+        estimator.feature_names_in_ = np.array(model.columns.features, object)
+    estimator._take(model)
+    return estimator
 
 
 # To text
 
 
-def _sections(estimator: Any, columns: Columns) -> dict[str, Any]:
+def _sections(model: Model) -> dict[str, Any]:
     from dtsvm import __version__
 
     return {
         "format": FORMAT,
         "version": VERSION,
         "written_by": f"dtsvm {__version__}",
-        "method": type(estimator).__name__,
-        "settings": _settings(estimator),
+        "method": model.method,
+        "settings": {name: _plain(value) for name, value in model.settings.items()},
         "columns": {
-            "n_features": int(estimator.n_features_in_),
-            **columns._asdict(),
-            "are_checked": hasattr(estimator, "feature_names_in_"),
+            "n_features": int(model.n_features),
+            **model.columns._asdict(),
+            "are_checked": model.names_are_checked,
         },
+        "preparation": _json("preparation", model.preparation),
+        "privacy": _json("privacy", model.privacy),
         "network": {
-            "nodes": [_label("Node", node) for node in estimator.network_.nodes],
-            "links": [list(link) for link in estimator.network_],
+            "nodes": [_label("Node", node) for node in model.network.nodes],
+            "links": [list(link) for link in model.network],
         },
-        "tasks": _tasks(estimator),
-        "common": _common(estimator),
-        "nodes": _nodes(estimator),
-        "info": {name: _known(value) for name, value in asdict(estimator.info_).items()},
+        "tasks": [_task(one) for one in model.tasks],
+        "common": _common(model),
+        "nodes": [entry for one in model.tasks for entry in _nodes(one)],
+        "info": {name: _known(value) for name, value in asdict(model.info).items()},
     }
 
 
-def _settings(estimator: Any) -> dict[str, Any]:
-    settings = estimator.get_params(deep=False)
-    for name in _NOT_SETTINGS:
-        settings.pop(name, None)
-    if isinstance(settings["positive"], Mapping):
-        # An object's keys are strings in JSON; pairs keep the type of a task's name.
-        settings["positive"] = {"by_task": [list(pair) for pair in settings["positive"].items()]}
-    return {name: _plain(value) for name, value in settings.items()}
+def _task(one: TaskModel) -> dict[str, Any]:
+    return {
+        "task": _label("Task", one.task),
+        "classes": [_label("Label", label) for label in one.classes],
+        "group": one.group,
+        "classifiers": [
+            {
+                "class": label,
+                "intercept": float(one.intercept[k]),
+                "coef": one.coef[k].tolist(),
+                "specific_coef": one.specific_coef[k].tolist(),
+                "sigmoid": None if one.sigmoid is None else one.sigmoid[k].tolist(),
+            }
+            for k, label in enumerate(_labels(one))
+        ],
+    }
 
 
-def _tasks(estimator: Any) -> list[dict[str, Any]]:
-    return [
-        {
-            "task": _label("Task", task),
-            "negative": _label("Label", negative),
-            "positive": _label("Label", positive),
-            "intercept": float(estimator.intercept_[t]),
-            "coef": estimator.coef_[t].tolist(),
-            "specific_coef": estimator.specific_coef_[t].tolist(),
-        }
-        for t, (task, (negative, positive)) in enumerate(
-            zip(estimator.tasks_.tolist(), estimator.task_classes_.tolist(), strict=True)
-        )
-    ]
+def _labels(one: TaskModel) -> list[Any]:
+    """Each classifier's label; null where one classifier tells two labels apart."""
+    return [None] if one.n_classifiers == 1 else [_label("Label", label) for label in one.classes]
 
 
-def _common(estimator: Any) -> list[dict[str, Any]]:
-    """The common part of each group of tasks that trained together."""
-    tasks = estimator.tasks_.tolist()
-    parts = np.broadcast_to(estimator.common_coef_, estimator.coef_.shape)
-    return [
-        {"tasks": group, "coef": parts[tasks.index(group[0])].tolist()}
-        for group in estimator._groups(tasks)
-        if group
-    ]
+def _common(model: Model) -> list[dict[str, Any]]:
+    """The common part of each group of tasks that trained together, by class."""
+    found: dict[Any, dict[str, Any]] = {}
+    for one in model.tasks:
+        for k, label in enumerate(_labels(one)):
+            entry = {"group": one.group, "class": label, "coef": one.common_coef[k].tolist()}
+            found.setdefault((one.group, type(label), label), entry)
+    return list(found.values())
 
 
-def _nodes(estimator: Any) -> list[dict[str, Any]]:
+def _nodes(one: TaskModel) -> list[dict[str, Any]]:
     """What each node says on its own, where it holds the task."""
-    nodes, tasks = estimator.nodes_.tolist(), estimator.tasks_.tolist()
     return [
         {
-            "node": nodes[v],
-            "task": tasks[t],
-            "intercept": float(estimator.node_intercept_[v, t]),
-            "coef": estimator.node_coef_[v, t].tolist(),
+            "node": _label("Node", node),
+            "task": one.task,
+            "class": label,
+            "intercept": float(own[k, -1]),
+            "coef": own[k, :-1].tolist(),
         }
-        for v, t in np.argwhere(~np.isnan(estimator.node_intercept_)).tolist()
+        for node, own in one.nodes.items()
+        for k, label in enumerate(_labels(one))
     ]
 
 
-def _columns_of(estimator: Any, given: Columns) -> Columns:
-    known = getattr(estimator, "columns_", Columns())
-    named = name_tuple(getattr(estimator, "feature_names_in_", None))
-    columns = Columns(
-        given.features or named or known.features,
-        *(new or old for new, old in zip(given[1:], known[1:], strict=True)),
-    )
-    n_features = estimator.n_features_in_
-    if columns.features is not None and len(columns.features) != n_features:
+def _with_columns(model: Model, given: Columns) -> Model:
+    known = model.columns
+    features = given.features or known.features
+    if features is not None and len(features) != model.n_features:
         raise ParameterError(
-            f"feature_names has {len(columns.features)} names, but the model has {n_features} "
+            f"feature_names has {len(features)} names, but the model has {model.n_features} "
             "features."
         )
-    return columns
+    others = (new or old for new, old in zip(given[1:], known[1:], strict=True))
+    return replace(model, columns=Columns(features, *others))  # type: ignore[arg-type]
 
 
 def _label(what: str, value: Any) -> Any:
@@ -225,11 +253,28 @@ def _label(what: str, value: Any) -> Any:
     return plain
 
 
+def _json(what: str, value: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return a part that others fill in, if JSON can keep it."""
+    if value is None:
+        return None
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ModelFileError(
+            f"The model's {what} cannot be written to a model file ({error}); it must be made of "
+            "text, finite numbers, lists and objects."
+        ) from error
+    return dict(value)
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        # An object's keys are strings in JSON; pairs keep the type of a name.
+        return {"pairs": [[_plain(name), _plain(item)] for name, item in value.items()]}
     return value
 
 

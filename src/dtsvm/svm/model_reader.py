@@ -5,42 +5,27 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dtsvm.errors import ModelFileError
-from dtsvm.problem import Network
+from dtsvm.problem import Columns, Model, Network, TaskModel
 from dtsvm.rounds import Info, Status
-from dtsvm.svm.base import ConsensusSVM
-from dtsvm.svm.estimators import CSVM, CTSVM, DSVM, DTSVM
 
 __all__ = [
     "FORMAT",
-    "METHODS",
     "REMEDY",
     "VERSION",
-    "Columns",
-    "Reader",
     "is_label",
     "name_tuple",
     "parse",
     "rebuild",
 ]
 
-FORMAT, VERSION = "dtsvm model", 1
-METHODS: dict[str, type[ConsensusSVM]] = {cls.__name__: cls for cls in (DTSVM, DSVM, CTSVM, CSVM)}
+FORMAT, VERSION = "dtsvm model", 2
 REMEDY = "Train again, or restore the file from a copy."
-
-
-class Columns(NamedTuple):
-    """The columns a model was trained from, where it was trained from files; None if unknown."""
-
-    features: tuple[str, ...] | None = None
-    label: str | None = None
-    task: str | None = None
-    node: str | None = None
 
 
 def name_tuple(names: Any) -> tuple[str, ...] | None:
@@ -118,6 +103,19 @@ class Reader:
             self.refuse(f"{what} has {value!r} where a finite number is expected")
         return float(value)
 
+    def index(self, value: Any, what: str) -> int:
+        """Return a number that counts."""
+        if type(value) is not int or value < 0:
+            self.refuse(f"{what} is {value!r} instead of a whole number")
+        return value
+
+    def maybe(self, name: str) -> dict[str, Any] | None:
+        """Return a part that may be null."""
+        if name in self.content and self.content[name] is None:
+            return None
+        found: dict[str, Any] = self.section(name, dict)
+        return found
+
     def label(self, value: Any, what: str) -> Any:
         """Return a name."""
         if not is_label(value):
@@ -128,54 +126,43 @@ class Reader:
 _KINDS: dict[type, str] = {dict: "an object", list: "a list", str: "a string"}
 
 
-def rebuild(reader: Reader) -> Any:
-    """Make the estimator again and give it what training gave it, in the same layout."""
-    estimator: Any = METHODS[_read_method(reader)](**_read_settings(reader))
+def rebuild(path: Path, content: dict[str, Any], methods: tuple[str, ...]) -> Model:
+    """Make the model again from what the file holds."""
+    reader = Reader(path, content)
+    method = str(reader.section("method", str))
+    if method not in methods:
+        reader.refuse(f"the method is {method!r} instead of one of {', '.join(methods)}")
     columns = reader.section("columns", dict)
     p = columns["n_features"]
     if type(p) is not int or p < 1:
         reader.refuse(f"n_features is {p!r} instead of a positive int")
-    estimator.n_features_in_ = p
-    estimator.columns_ = _read_columns(reader, columns, p)
-    if columns["are_checked"]:
-        estimator.feature_names_in_ = np.array(estimator.columns_.features, object)
-    estimator.network_ = network = _read_network(reader)
-    if "network" in estimator.get_params(deep=False):
-        estimator.network = network
-    estimator.nodes_ = _names(list(network.nodes))
-    tasks = _read_tasks(reader, estimator, p)
-    _read_common(reader, estimator, tasks, p)
-    _read_nodes(reader, estimator, tasks, p)
-    estimator.info_ = _read_info(reader)
-    estimator.n_iter_ = estimator.info_.n_rounds
-    return estimator
+    settings = {name: _setting(value) for name, value in reader.section("settings", dict).items()}
+    network = _read_network(reader)
+    return Model(
+        method, settings, network, _read_tasks(reader, p, list(network.nodes)),
+        _read_info(reader), p, _read_columns(reader, columns, p), columns["are_checked"],
+        reader.maybe("preparation"), reader.maybe("privacy"),
+    )  # fmt: skip
 
 
-def _read_method(reader: Reader) -> str:
-    method = str(reader.section("method", str))
-    if method not in METHODS:
-        reader.refuse(f"the method is {method!r} instead of one of {', '.join(METHODS)}")
-    return method
-
-
-def _read_settings(reader: Reader) -> dict[str, Any]:
-    settings = dict(reader.section("settings", dict))
-    if isinstance(settings["positive"], dict):
-        settings["positive"] = dict(settings["positive"]["by_task"])
-    return settings
+def _setting(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _setting(item) for name, item in value["pairs"]}
+    return value
 
 
 def _read_columns(reader: Reader, columns: dict[str, Any], p: int) -> Columns:
-    features = columns["features"]
-    if features is not None and (not isinstance(features, list) or len(features) != p):
-        reader.refuse(f"columns names {features!r} as its {p} features")
-    others = [columns[name] for name in Columns._fields[1:]]
-    for name in [*(features or []), *others]:
+    features, units = columns["features"], columns["units"]
+    for what, names in (("features", features), ("units", units)):
+        if names is not None and (not isinstance(names, list) or len(names) != p):
+            reader.refuse(f"columns names {names!r} as its {p} {what}")
+    label, task, node = (columns[name] for name in ("label", "task", "node"))
+    for name in [*(features or []), *(units or []), label, task, node]:
         if name is not None and not isinstance(name, str):
             reader.refuse(f"columns has {name!r} where a column's name is expected")
     if columns["are_checked"] not in (True, False) or (columns["are_checked"] and not features):
         reader.refuse("columns says that names are checked, but has none")
-    return Columns(name_tuple(features), *others)
+    return Columns(name_tuple(features), label, task, node, units and tuple(units))
 
 
 def _read_network(reader: Reader) -> Network:
@@ -184,57 +171,71 @@ def _read_network(reader: Reader) -> Network:
     return Network(nodes, [(u, v) for u, v in section["links"]])
 
 
-def _read_tasks(reader: Reader, estimator: Any, p: int) -> list[Any]:
-    """Set what there is for each task: labels, the network's classifier, its specific part."""
+def _read_tasks(reader: Reader, p: int, nodes: list[Any]) -> tuple[TaskModel, ...]:
     section = reader.section("tasks", list)
     tasks = [reader.label(entry["task"], "section 'tasks'") for entry in section]
     if not tasks or len(set(tasks)) != len(tasks):
         reader.refuse("section 'tasks' needs tasks with different names")
-    pairs = [
-        [reader.label(entry[side], f"task {entry['task']!r}") for side in ("negative", "positive")]
-        for entry in section
+    common = {
+        (entry["group"], _key(entry["class"])): reader.numbers(
+            entry["coef"], p, "a coef of section 'common'"
+        )
+        for entry in reader.section("common", list)
+    }
+    by_node = _read_nodes(reader, tasks, nodes, p)
+    return tuple(
+        _read_task(reader, entry, p, common, by_node.get(entry["task"], {})) for entry in section
+    )
+
+
+def _read_task(
+    reader: Reader, entry: dict[str, Any], p: int, common: dict[Any, Any], own: dict[Any, Any]
+) -> TaskModel:
+    """Read one task: labels, the network's classifiers, their parts, and every holder's."""
+    owner = f"task {entry['task']!r}"
+    classes = tuple(reader.label(label, owner) for label in entry["classes"])
+    found = entry["classifiers"]
+    labels = [one["class"] for one in found]
+    if len(classes) < 2 or labels not in ([None], list(classes)):
+        reader.refuse(f"{owner} needs one classifier for its two labels, or one for each label")
+    whole = np.array([_read_classifier(reader, one, p, owner) for one in found])
+    specific = [
+        reader.numbers(one["specific_coef"], p, f"specific_coef of {owner}") for one in found
     ]
-    whole, specific = np.empty((len(tasks), p + 1)), np.zeros((len(tasks), p + 1))
-    for t, entry in enumerate(section):
-        whole[t] = _read_classifier(reader, entry, p, f"task {tasks[t]!r}")
-        specific[t, :-1] = reader.numbers(
-            entry["specific_coef"], p, f"specific_coef of task {tasks[t]!r}"
-        )
-    estimator.tasks_ = _names(tasks)
-    estimator.task_classes_ = np.empty((len(tasks), 2), object)
-    estimator.task_classes_[:] = pairs
-    labels = np.array([label for pair in pairs for label in pair])
-    estimator.classes_ = labels if len(tasks) == 1 else np.unique(labels)
-    estimator.coef_, estimator.intercept_ = whole[:, :-1], whole[:, -1]
-    estimator.specific_coef_ = specific[:, :-1]
-    return tasks
+    shared = [common.get((entry["group"], _key(label))) for label in labels]
+    if None in shared:
+        reader.refuse(f"section 'common' has nothing for {owner}")
+    nodes = {node: np.array([one[_key(label)] for label in labels]) for node, one in own.items()}
+    return TaskModel(
+        entry["task"], classes, whole[:, :-1], whole[:, -1], np.array(shared), np.array(specific),
+        nodes, reader.index(entry["group"], f"group of {owner}"), _read_sigmoids(reader, found),
+    )  # fmt: skip
 
 
-def _read_common(reader: Reader, estimator: Any, tasks: list[Any], p: int) -> None:
-    groups = reader.section("common", list)
-    named = [task for group in groups for task in group["tasks"]]
-    if len(named) != len(tasks) or set(named) != set(tasks):
-        reader.refuse("section 'common' does not name every task once")
-    common = np.empty((len(tasks), p))
-    for group in groups:
-        common[[tasks.index(task) for task in group["tasks"]]] = reader.numbers(
-            group["coef"], p, "a coef of section 'common'"
-        )
-    estimator.common_coef_ = common[0] if len(groups) == 1 else common
+def _read_sigmoids(reader: Reader, found: list[dict[str, Any]]) -> NDArray[np.float64] | None:
+    if all(one["sigmoid"] is None for one in found):
+        return None
+    return np.array([reader.numbers(one["sigmoid"], 2, "sigmoid") for one in found])
 
 
-def _read_nodes(reader: Reader, estimator: Any, tasks: list[Any], p: int) -> None:
-    nodes = list(estimator.network_.nodes)
-    by_node = np.full((len(nodes), len(tasks), p + 1), np.nan)
+def _read_nodes(
+    reader: Reader, tasks: list[Any], nodes: list[Any], p: int
+) -> dict[Any, dict[Any, dict[Any, Any]]]:
+    """Return what each node says on its own, by task, node and class."""
+    found: dict[Any, dict[Any, dict[Any, Any]]] = {}
     for entry in reader.section("nodes", list):
         node, task = entry["node"], entry["task"]
         if node not in nodes or task not in tasks:
             reader.refuse(f"section 'nodes' names node {node!r} and task {task!r}, one of which "
                           "is not in the model")  # fmt: skip
-        by_node[nodes.index(node), tasks.index(task)] = _read_classifier(
-            reader, entry, p, f"node {node!r}, task {task!r}"
-        )
-    estimator.node_coef_, estimator.node_intercept_ = by_node[:, :, :-1], by_node[:, :, -1]
+        own = _read_classifier(reader, entry, p, f"node {node!r}, task {task!r}")
+        found.setdefault(task, {}).setdefault(node, {})[_key(entry["class"])] = own
+    return found
+
+
+def _key(label: Any) -> tuple[type, Any]:
+    """Tell 1 and True apart."""
+    return type(label), label
 
 
 def _read_classifier(
@@ -254,12 +255,3 @@ def _read_info(reader: Reader) -> Info:
             reader.refuse(f"{name} of section 'info' is {value!r} instead of a number")
     values["status"] = Status(values["status"])
     return Info(**values)
-
-
-def _names(labels: list[Any]) -> NDArray[Any]:
-    """One array of names that does not turn a mixture of types into strings."""
-    if len({type(label) for label in labels}) == 1:
-        return np.array(labels)
-    names = np.empty(len(labels), object)
-    names[:] = labels
-    return names

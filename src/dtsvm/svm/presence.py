@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dtsvm.data.labels import begin_classes, check_labels, signs
 from dtsvm.errors import DataError, NetworkError, did_you_mean
-from dtsvm.problem import Network, Settings
+from dtsvm.problem import Model, Network, Settings, TaskModel
 from dtsvm.rounds import Info, Membership, average
 from dtsvm.runtime import Memory
 from dtsvm.svm.classifier import LinearClassifier
-from dtsvm.svm.labels import begin_classes, check_labels, signs
 from dtsvm.svm.rows import session_rows
 
 __all__ = ["Event", "Presence", "Risk"]
@@ -54,6 +54,7 @@ class Presence:
 
     def __init__(self, network: Network | None, settings: Settings) -> None:
         self._settings = settings
+        self._options: dict[str, Any] = {}
         self._start = network
         self._members: Membership | None = None
         self._memory: Memory | None = None
@@ -121,6 +122,30 @@ class Presence:
         coef = self._decision(task, agents)[0]
         return LinearClassifier(coef[:-1], float(coef[-1]), list(self._classes[task]))
 
+    def model(self) -> Model:
+        """Return all tasks in training as a model, to save or to hand to others.
+
+        Examples
+        --------
+        >>> from dtsvm import Session
+        >>> live = Session(C=0.1)
+        >>> live.enter("here", "sick", [[0.0], [2.0]], [-1, 1])
+        >>> _ = live.run()
+        >>> live.model().task("sick").classes
+        (-1, 1)
+        """
+        members, _ = self._need_rows()
+        if self.info is None:
+            raise DataError("The session has not trained yet: call run() first.")
+        settings = {
+            **vars(self._settings),
+            **self._options,
+            "transfer": self.groups,
+            "positive": {task: self._classes[task][1] for task in self.tasks},
+        }
+        tasks = self._task_models(list(self.tasks))
+        return Model("DTSVM", settings, self.network, tasks, self.info, members.state.n_features)
+
     def risk(self, task: Task, X: ArrayLike, y: ArrayLike) -> Risk:
         """Return the share of rows that a task's classifiers get wrong, by node and overall."""
         rows = self._rows(X)
@@ -161,22 +186,27 @@ class Presence:
         agents = members.agents_of(task)
         return {node: agent for node, agent in agents.items() if not members.is_relay(agent)}
 
-    def _solution(
-        self, tasks: list[Task], nodes: list[Node]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Return common and specific parts (task, feature), and decisions (node, task, feature)."""
+    def _task_models(self, tasks: list[Task]) -> tuple[TaskModel, ...]:
+        """Return the classifiers of these tasks: the network's, their parts, and every holder's."""
         members, _ = self._need_rows()
-        state = members.state
-        common, specific = average(state)
-        first = [next(iter(self._holders(task).values())) for task in tasks]
-        by_node = np.full((len(nodes), len(tasks), state.n_features + 1), np.nan)
-        place = {node: i for i, node in enumerate(nodes)}
-        for t, task in enumerate(tasks):
+        members.state.prepare()
+        common, specific = average(members.state)
+        group = {task: g for g, together in enumerate(self.groups) for task in together}
+        found = []
+        for task in tasks:
             holders = self._holders(task)
-            by_node[[place[node] for node in holders], t] = self._decision(
-                task, list(holders.values())
-            )
-        return common[first], specific[first], by_node
+            agents = list(holders.values())
+            parts = _agreed(common[agents]), _agreed(specific[agents])
+            whole = parts[0] + parts[1]
+            by_node = self._decision(task, agents)[:, None]
+            found.append(
+                TaskModel(
+                    task, tuple(self._classes[task]), whole[:, :-1], whole[:, -1],
+                    parts[0][:, :-1], parts[1][:, :-1],
+                    dict(zip(holders, by_node, strict=True)), group[task],
+                )
+            )  # fmt: skip
+        return tuple(found)
 
     def _decision(self, task: Task, agents: list[int] | None) -> NDArray[np.float64]:
         """Return u = w₀ + w_t with the bias last: of some agents, or the network's one."""
@@ -185,7 +215,7 @@ class Presence:
             members.state.prepare()
             common, specific = average(members.state)
             holders = list(self._holders(task).values())
-            return np.asarray((common[holders] + specific[holders]).mean(axis=0)[None])
+            return _agreed(common[holders]) + _agreed(specific[holders])
         return np.asarray(members.state.agents["estimate"][agents].sum(axis=1))
 
     def _rows(self, X: ArrayLike | None, n_features: int | None = None) -> NDArray[Any]:
@@ -214,3 +244,9 @@ class Presence:
         if agent is None or self._need_rows()[0].is_relay(agent):
             raise DataError(f"Node {node!r} does not hold task {task!r}.")
         return agent
+
+
+def _agreed(parts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What these agents agree on; their mean where the network has come apart."""
+    is_one = bool((parts == parts[0]).all())
+    return parts[:1] if is_one else parts.mean(axis=0, keepdims=True)

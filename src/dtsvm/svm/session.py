@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dtsvm.data.labels import check_labels, signs
 from dtsvm.errors import DataError, NetworkError, ParameterError, did_you_mean
 from dtsvm.problem import Network, Settings
 from dtsvm.problem.reach import check_reach, place_relays, separations
 from dtsvm.problem.settings import choice, count, positive
 from dtsvm.rounds import Info, Membership
 from dtsvm.runtime import Memory
-from dtsvm.svm.labels import check_labels, signs
 from dtsvm.svm.presence import Event, Presence
 
 __all__ = ["Session"]
@@ -96,7 +96,7 @@ class Session(Presence):
         if n_jobs is not None and n_jobs != -1:
             count(self._owner, "n_jobs", n_jobs)
         super().__init__(network, chosen)
-        self._options: dict[str, Any] = {"personal": personal, "relays": relays}
+        self._options = {"personal": personal, "relays": relays}
         self._carrier: dict[str, Any] = {
             "loss": loss,
             "seed": seed,

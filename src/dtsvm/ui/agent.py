@@ -17,15 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dtsvm.data import read_rows
+from dtsvm.data.labels import begin_classes, check_labels, signs
 from dtsvm.errors import DataError, MissingExtraError, NetworkError
-from dtsvm.problem import Network
-from dtsvm.rounds import Info, Status
-from dtsvm.svm.estimators import DTSVM
-from dtsvm.svm.labels import begin_classes, check_labels, signs
 from dtsvm.svm.model_file import save_model
 from dtsvm.ui.show import print_table, short
 
 try:
+    from dtsvm.runtime.agent.node.model import node_model
     from dtsvm.runtime.agent.node.node import Node
     from dtsvm.runtime.agent.process.process import Process, ask
     from dtsvm.runtime.agent.process.transport import Transport
@@ -151,49 +149,11 @@ class _Site:
         """Write the node's classifiers as 'dtsvm train' would."""
         if node.holdings:
             save_model(
-                _estimator(node, self.classes),
+                node_model(node, self.classes),
                 self.config.model,
                 feature_names=self.feature_names,
                 label=next(iter(self.config.tasks.values())).label,
             )
-
-
-def _estimator(node: Node, classes: dict[str, Classes]) -> DTSVM:
-    """Return a fitted estimator that answers as this node does."""
-    tasks = sorted(node.holdings)
-    parts = np.array([node.estimate(task) for task in tasks])
-    whole = parts.sum(axis=1)
-    settings = node.settings
-    made: Any = DTSVM(
-        C=settings.C,
-        common_reg=settings.common_reg,
-        specific_reg=settings.specific_reg,
-        task_penalty=settings.task_penalty,
-        node_penalty=settings.node_penalty,
-        relaxation=settings.relaxation,
-        tol=settings.tol,
-        transfer=node.groups(),
-    )
-    made.n_features_in_ = node.n_features
-    made.network_ = Network([node.name], [])
-    made.nodes_, made.tasks_ = np.array([node.name]), np.array(tasks)
-    made.task_classes_ = np.empty((len(tasks), 2), object)
-    made.task_classes_[:] = [list(classes[task]) for task in tasks]
-    made.coef_, made.intercept_ = whole[:, :-1], whole[:, -1]
-    made.specific_coef_, made.common_coef_ = parts[:, 1, :-1], parts[:, 0, :-1]
-    made.node_coef_, made.node_intercept_ = whole[None, :, :-1], whole[None, :, -1]
-    made.info_ = Info(
-        status=Status.CONVERGED if node.is_settled else Status.INTERRUPTED,
-        n_rounds=node.round,
-        objective=math.nan,
-        gap=math.nan,
-        primal_residual=node.residual if math.isfinite(node.residual) else math.nan,
-        dual_residual=math.nan,
-        messages_sent=node.messages_sent,
-        bytes_sent=node.bytes_sent,
-        seconds=node.now - node.born,
-    )
-    return made  # type: ignore[no-any-return]
 
 
 @click.command()

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dtsvm.data import DigitFeatures, load_mnist, read_rows
+from dtsvm.data.labels import check_labels, two_classes
 from dtsvm.errors import DataError, ParameterError, did_you_mean
 from dtsvm.problem.settings import count
-from dtsvm.svm.labels import check_labels, two_classes
 from dtsvm.svm.names import match_names
 
 __all__ = ["TaskRows", "read_task_rows"]

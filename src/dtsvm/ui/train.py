@@ -14,8 +14,8 @@ from dtsvm.data import Rows, read_rows
 from dtsvm.errors import NotConvergedWarning
 from dtsvm.problem import Network
 from dtsvm.rounds import Info, Status
+from dtsvm.svm.estimators import METHODS
 from dtsvm.svm.model_file import save_model
-from dtsvm.svm.model_reader import METHODS
 from dtsvm.svm.names import find_name, read_links
 from dtsvm.ui.settings import SHAPES, add_settings, given_settings
 from dtsvm.ui.show import check_place, print_facts, print_table, share, short, training_bar

@@ -16,6 +16,7 @@ __all__ = [
     "check_labels",
     "check_positive",
     "encode_levels",
+    "name_array",
     "positive_label",
     "signs",
     "two_classes",
@@ -89,6 +90,15 @@ def all_labels(classes: Iterable[Sequence[Any]]) -> NDArray[Any]:
     found = _distinct(np.array([label for pair in classes for label in pair], object))
     is_alike = len({type(label) for label in found}) == 1
     return np.array(found) if is_alike else np.array(found, object)
+
+
+def name_array(names: list[Any]) -> NDArray[Any]:
+    """Return names as an array, without turning a mixture or tuples into something else."""
+    if len({type(name) for name in names}) == 1 and not isinstance(names[0], tuple):
+        return np.array(names)
+    out = np.empty(len(names), object)
+    out[:] = names
+    return out
 
 
 def begin_classes(

@@ -1,0 +1,56 @@
+"""What a node has learnt, as the one `Model` everything else takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from dtsvm.problem import Columns, Model, Network, TaskModel
+from dtsvm.rounds import Info, Status
+from dtsvm.runtime.agent.node.node import Node
+
+__all__ = ["node_model"]
+
+
+def node_model(
+    node: Node, classes: Mapping[str, tuple[Any, Any]], columns: Columns | None = None
+) -> Model:
+    """Return a model that answers as this node does; `classes` are each task's two labels."""
+    tasks = sorted(node.holdings)
+    settings = {
+        **asdict(node.settings),
+        "personal": node.personal,
+        "transfer": node.groups(),
+        "positive": {task: classes[task][1] for task in tasks},
+    }
+    group = {task: g for g, together in enumerate(node.groups()) for task in together}
+    return Model(
+        "DTSVM", settings, Network([node.name], []),
+        tuple(_task(node, task, classes[task], group[task]) for task in tasks),
+        _info(node), node.n_features, columns or Columns(),
+    )  # fmt: skip
+
+
+def _task(node: Node, task: str, classes: tuple[Any, Any], group: int) -> TaskModel:
+    common, specific = node.estimate(task)
+    whole = (common + specific)[None]
+    return TaskModel(
+        task, tuple(classes), whole[:, :-1], whole[:, -1], common[None, :-1], specific[None, :-1],
+        {node.name: whole}, group,
+    )  # fmt: skip
+
+
+def _info(node: Node) -> Info:
+    return Info(
+        status=Status.CONVERGED if node.is_settled else Status.INTERRUPTED,
+        n_rounds=node.round,
+        objective=math.nan,
+        gap=math.nan,
+        primal_residual=node.residual if math.isfinite(node.residual) else math.nan,
+        dual_residual=math.nan,
+        messages_sent=node.messages_sent,
+        bytes_sent=node.bytes_sent,
+        seconds=node.now - node.born,
+    )

@@ -1,0 +1,52 @@
+"""Choosing C, coupling and company by validation inside the network, from sums that travel."""
+
+from dtsvm.select.candidates import (
+    ALL,
+    ALONE,
+    LEVELS,
+    SMALL,
+    Candidate,
+    Family,
+    candidates,
+    read_families,
+)
+from dtsvm.select.choice import Choice, Rate, difference, rate
+from dtsvm.select.choose import Chosen, Held, Lane, choose, moments, out_of_fold, weigh
+from dtsvm.select.evidence import losses, slopes
+from dtsvm.select.folds import split
+from dtsvm.select.lift import Lift
+from dtsvm.select.margins import Margins, read_table, scale_sums, table
+from dtsvm.select.posterior import weights
+from dtsvm.select.sides import sides
+
+__all__ = [
+    "ALL",
+    "ALONE",
+    "LEVELS",
+    "SMALL",
+    "Candidate",
+    "Choice",
+    "Chosen",
+    "Family",
+    "Held",
+    "Lane",
+    "Lift",
+    "Margins",
+    "Rate",
+    "candidates",
+    "choose",
+    "difference",
+    "losses",
+    "moments",
+    "out_of_fold",
+    "rate",
+    "read_families",
+    "read_table",
+    "scale_sums",
+    "sides",
+    "slopes",
+    "split",
+    "table",
+    "weigh",
+    "weights",
+]

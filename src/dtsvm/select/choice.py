@@ -1,0 +1,115 @@
+"""What was chosen for a task, how good that is, and the sentence a person needs."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["Choice", "Rate", "difference", "rate"]
+
+Z = 1.959963984540054  # of a 95 % interval
+MOST_NAMED = 3
+
+
+class Rate(NamedTuple):
+    """A share of rows with its 95 % limits."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A task's choice.
+
+    Parameters
+    ----------
+    task : hashable
+        The task.
+    n_rows : int
+        Its rows in the network.
+    weights : dict of str to float
+        The share of each family in its classifier, largest first; shares below 0.5 % are left out.
+    C : float
+        Geometric mean of C over its candidates, by their shares.
+    is_turned : bool
+        Whether it is turned round where sides are turned.
+    company : tuple
+        The tasks it trains with; empty if more than half of it trains alone.
+    alone, chosen : Rate
+        Share of held-out rows labelled wrong: by the best of training alone, and as chosen. Weights
+        were chosen on the same rows, so the second flatters a little.
+    difference : Rate
+        Chosen minus alone, paired.
+    """
+
+    task: Hashable
+    n_rows: int
+    weights: dict[str, float]
+    C: float
+    is_turned: bool
+    company: tuple[Hashable, ...]
+    alone: Rate
+    chosen: Rate
+    difference: Rate
+
+    @property
+    def sentence(self) -> str:
+        """Say it to a person."""
+        if self.n_rows == 0:
+            return f"{self.task} has no rows; it takes what the others have in common."
+        alone = f"{100 * self.alone.value:.1f} % alone"
+        if not self.company:
+            return f"{self.task} trains alone; {alone}."
+        side = ", turned round" if self.is_turned else ""
+        chosen = f"{100 * self.chosen.value:.1f} % together"
+        return f"{self.task} trains with {_named(self.company)}{side}; {alone}, {chosen}."
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+def rate(wrong: float, n: float) -> Rate:
+    """Return a share with Wilson's interval; of no rows, nothing is known.
+
+    Examples
+    --------
+    >>> from dtsvm.select import rate
+    >>> [round(x, 3) for x in rate(1, 10)]
+    [0.1, 0.018, 0.404]
+    """
+    if n <= 0:
+        return Rate(float("nan"), 0.0, 1.0)
+    p = wrong / n
+    centre = (p + Z**2 / (2 * n)) / (1 + Z**2 / n)
+    half = Z * float(np.sqrt(p * (1 - p) / n + Z**2 / (4 * n**2))) / (1 + Z**2 / n)
+    return Rate(p, max(0.0, centre - half), min(1.0, centre + half))
+
+
+def difference(only_chosen: float, only_alone: float, n: float) -> Rate:
+    """Return chosen minus alone, paired, with Agresti and Min's interval (half a row a cell).
+
+    Examples
+    --------
+    >>> from dtsvm.select import difference
+    >>> [round(x, 3) for x in difference(1, 6, 50)]
+    [-0.1, -0.2, 0.007]
+    """
+    if n <= 0:
+        return Rate(float("nan"), -1.0, 1.0)
+    b, c, m = only_chosen + 0.5, only_alone + 0.5, n + 2.0
+    centre = (b - c) / m
+    half = Z * float(np.sqrt(max((b + c) - (b - c) ** 2 / m, 0.0))) / m
+    value = (only_chosen - only_alone) / n
+    return Rate(value, max(-1.0, centre - half), min(1.0, centre + half))
+
+
+def _named(company: Sequence[Any]) -> str:
+    if len(company) > MOST_NAMED:
+        return f"{len(company)} other tasks"
+    names = [str(task) for task in company]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,220 @@
+"""The whole way: lanes trained, rows held out, margins summed, weights found, classifiers mixed.
+
+Who trains is handed in (`Train`), and so is who adds up over the network (`Total`): everything here
+is what each node does with its own rows, and what follows at every node alike from the totals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dtsvm.select.candidates import Candidate
+from dtsvm.select.evidence import losses, slopes
+from dtsvm.select.margins import read_table, scale_sums, table
+from dtsvm.select.posterior import given_prior, weights
+from dtsvm.select.sides import sides
+
+__all__ = ["Chosen", "Held", "Lane", "choose", "moments", "out_of_fold", "weigh"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Total = Callable[[Floats], Floats]
+
+LEAST = 1e-3  # a candidate with less of every task is not trained on all rows
+
+
+@dataclass(frozen=True)
+class Held:
+    """The rows of the nodes that are here: `y` is ±1, `task` and `fold` count from 0."""
+
+    X: Any  # dense or CSR
+    y: Floats
+    task: Ints
+    fold: Ints
+    n_tasks: int
+    n_folds: int
+
+
+class Lane(NamedTuple):
+    """One set of rows to train on, and each task's side (±1)."""
+
+    rows: Ints
+    side: Floats
+
+
+Train = Callable[[Candidate, Sequence[Lane]], Floats]  # (lane, task, feature with the bias last)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What was found.
+
+    Parameters
+    ----------
+    candidates : list of Candidate
+        What was tried.
+    weights : ndarray of shape (n_tasks, n_candidates)
+        The share of each candidate in a task's classifier.
+    prior : ndarray of shape (n_candidates,)
+        What all tasks together say of the candidates.
+    slopes : ndarray of shape (n_candidates,)
+        What candidates are multiplied with to be comparable.
+    side : ndarray of shape (n_tasks,)
+        −1 for tasks that are turned round where sides are turned.
+    wrong : ndarray of shape (n_tasks, 5)
+        Held-out rows: all, wrong alone, wrong as chosen, wrong alone only, wrong as chosen only.
+    classifiers : ndarray of shape (n_tasks, n_features + 1)
+        The answer, with the bias last.
+    """
+
+    candidates: list[Candidate]
+    weights: Floats
+    prior: Floats
+    slopes: Floats
+    side: Floats
+    wrong: Floats
+    classifiers: Floats
+
+
+def moments(X: Any) -> Floats:
+    """Return Σ‖x‖² and the number of rows: to be added up over nodes."""
+    squares = X.multiply(X) if hasattr(X, "multiply") else np.square(X)
+    return np.array([float(squares.sum()), float(X.shape[0])])
+
+
+def choose(
+    held: Held,
+    candidates: Sequence[Candidate],
+    train: Train,
+    *,
+    reference: int,
+    total: Total = np.asarray,
+    guard: str | None = None,
+    refit: bool = True,
+) -> Chosen:
+    """Choose by validation inside the network.
+
+    Parameters
+    ----------
+    held : Held
+        Rows, with the fold that holds each of them out.
+    candidates : sequence of Candidate
+        What to try.
+    train : callable
+        Trains one candidate on several lanes over the network.
+    reference : int
+        Which candidate, training alone, says how tasks stand to each other.
+    total : callable
+        Adds an array up over the network; by default everything is here.
+    guard : {None, "alone"}
+        With "alone", a task that makes at least one held-out error fewer alone trains alone.
+    refit : bool
+        Whether to train on all rows; else the folds' classifiers are averaged.
+    """
+    lanes = [np.flatnonzero(held.fold != k) for k in range(held.n_folds)]
+    trained, side = _train_all(held, candidates, train, lanes, reference, total)
+    is_alone = np.array([candidate.family.is_alone for candidate in candidates])
+    share, prior, slope, wrong = weigh(held, out_of_fold(held, trained), is_alone, total, guard)
+    kept = np.flatnonzero(share.any(axis=0) | (np.arange(len(candidates)) == reference)).tolist()
+    final = trained[kept]
+    if refit:
+        everything, again = [np.arange(len(held.y))], [candidates[m] for m in kept]
+        final, side = _train_all(held, again, train, everything, kept.index(reference), total)
+    answer = np.einsum("tm,mtj->tj", (share * slope)[:, kept], final.mean(axis=1))
+    return Chosen(list(candidates), share, prior, slope, side[0], wrong, answer)
+
+
+def weigh(
+    held: Held,
+    decisions: Floats,
+    is_alone: NDArray[np.bool_],
+    total: Total = np.asarray,
+    guard: str | None = None,
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return weights, prior, slopes and counts of wrong rows from out-of-fold decisions."""
+    sums = total(scale_sums(decisions))
+    scale = sums[:-1] / max(sums[-1], 1.0)
+    mine = table(decisions, held.y, held.task, held.n_tasks, scale)
+    margins = read_table(total(mine), scale)
+    slope = slopes(margins)
+    loss = losses(margins, slope)
+    share, prior = weights(loss, is_alone)
+    alone = np.zeros_like(share)
+    alone[:, is_alone] = given_prior(loss[:, is_alone], prior[is_alone])
+    share, alone = _without_traces(share), _without_traces(alone)
+    wrong = total(_count_wrong(held, decisions * slope, alone, share))
+    if guard == "alone":
+        loses = wrong[:, 1] + 1 <= wrong[:, 2]
+        share = np.where(loses[:, None], alone, share)
+        wrong[loses, 2], wrong[loses, 3:] = wrong[loses, 1], 0.0
+    return share, prior, slope, wrong
+
+
+def _train_all(
+    held: Held,
+    candidates: Sequence[Candidate],
+    train: Train,
+    lanes: list[Ints],
+    reference: int,
+    total: Total,
+) -> tuple[Floats, Floats]:
+    """Train all candidates on all lanes; sides are found lane by lane from its own rows alone.
+
+    Returns classifiers (candidate, lane, task, feature with the bias last) and sides (lane, task).
+    """
+    plain = np.ones((len(lanes), held.n_tasks))
+    found: dict[int, Floats] = {}
+    found[reference] = train(candidates[reference], _with_sides(lanes, plain))
+    has_turned = any(candidate.family.is_turned for candidate in candidates)
+    side = _sides(held, found[reference], lanes, total) if has_turned else plain
+    for m, candidate in enumerate(candidates):
+        if m != reference:
+            turned = side if candidate.family.is_turned else plain
+            found[m] = train(candidate, _with_sides(lanes, turned))
+    return np.stack([found[m] for m in range(len(candidates))]), side
+
+
+def _with_sides(lanes: list[Ints], side: Floats) -> list[Lane]:
+    return [Lane(rows, turned) for rows, turned in zip(lanes, side, strict=True)]
+
+
+def _sides(held: Held, own: Floats, lanes: list[Ints], total: Total) -> Floats:
+    counts = [np.bincount(held.task[rows], minlength=held.n_tasks) for rows in lanes]
+    n_rows = total(np.array(counts, float))
+    return np.stack([sides(own[k, :, :-1], n_rows[k]) for k in range(len(lanes))])
+
+
+def out_of_fold(held: Held, trained: Floats) -> Floats:
+    """Return f(x) of every row by every candidate, from the lane that did not see it."""
+    out = np.zeros((len(held.y), len(trained)))
+    for t in range(held.n_tasks):
+        mine = np.flatnonzero(held.task == t)
+        for k in range(held.n_folds):
+            rows = mine[held.fold[mine] == k]
+            if len(rows):
+                u = trained[:, k, t]
+                out[rows] = held.X[rows] @ u[:, :-1].T + u[:, -1]
+    return out
+
+
+def _without_traces(share: Floats) -> Floats:
+    """Drop candidates of which every task has next to nothing."""
+    kept = np.where(share.max(axis=0) > LEAST, share, 0.0)
+    return np.asarray(kept / kept.sum(axis=1, keepdims=True))
+
+
+def _count_wrong(held: Held, decisions: Floats, alone: Floats, share: Floats) -> Floats:
+    """Count held-out rows by task: all, wrong alone, wrong as chosen, and where they differ."""
+    is_positive = held.y > 0
+    by_alone = ((decisions * alone[held.task]).sum(axis=1) > 0) != is_positive
+    by_choice = ((decisions * share[held.task]).sum(axis=1) > 0) != is_positive
+    columns = [
+        np.ones(len(held.y)), by_alone, by_choice, by_alone & ~by_choice, by_choice & ~by_alone,
+    ]  # fmt: skip
+    counts = [np.bincount(held.task, column, held.n_tasks) for column in columns]
+    return np.stack(counts, axis=1)

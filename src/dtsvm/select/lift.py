@@ -1,0 +1,106 @@
+"""All tasks as one: rows made longer, so that training together is an ordinary SVM a node.
+
+A row x of task t becomes (√(1−θ) x, 0, …, √θ x at block t, …, 0, β at place t). Then
+
+    ½‖v‖² + C Σ max(0, 1 − y (x̃ᵀv + b))
+
+is the multi-task objective with ε₁ = 1/(1−θ) and ε₂ = 1/θ a task, whatever the network and whoever
+holds what: w_t = √(1−θ) v₀ + √θ v_t and b_t = b + β v_{β,t}. One agent a node carries it, so many
+tasks inside a node cost no links.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dtsvm.select.candidates import Family
+
+__all__ = ["Lift"]
+
+Floats = NDArray[np.float64]
+FREEDOM = 10.0  # a bias of the task's own weighs as a feature this many squared rows long
+
+
+@dataclass(frozen=True)
+class Lift:
+    """The longer rows of one family, and the way back.
+
+    Parameters
+    ----------
+    family : Family
+        Which biases, and θ.
+    n_features, n_tasks : int
+        Of the rows as they are.
+    mean_square : float
+        Mean squared length of a row over the network.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dtsvm.select import Family, Lift
+    >>> lift = Lift(Family("mixed", 0.5), n_features=2, n_tasks=2, mean_square=4.0)
+    >>> lift.rows(np.array([[2.0, 0.0]]), np.array([1])).toarray().round(2).tolist()
+    [[1.41, 0.0, 0.0, 0.0, 1.41, 0.0, 0.0, 1.0]]
+    """
+
+    family: Family
+    n_features: int
+    n_tasks: int
+    mean_square: float
+
+    @property
+    def gains(self) -> tuple[float, float, float]:
+        """√(1−θ), √θ and β."""
+        bias, share, _ = self.family
+        squared = {
+            "task": FREEDOM * self.mean_square,
+            "common": 0.0,
+            "mixed": share * self.mean_square / self.n_features,
+        }[bias]
+        return float(np.sqrt(1.0 - share)), float(np.sqrt(share)), float(np.sqrt(squared))
+
+    @property
+    def width(self) -> int:
+        """Length of a longer row."""
+        common, own, constant = (gain > 0 for gain in self.gains)
+        return self.n_features * (common + own * self.n_tasks) + constant * self.n_tasks
+
+    def rows(self, X: Floats | sparse.csr_array, task: NDArray[np.int64]) -> sparse.csr_array:
+        """Return the longer rows, sparse."""
+        common, own, constant = self.gains
+        X = sparse.csr_array(X)
+        n, blocks = X.shape[0], []
+        if common > 0:
+            blocks.append(common * X)
+        if own > 0:
+            columns = X.indices + np.repeat(task, np.diff(X.indptr)) * self.n_features
+            columns = columns.astype(X.indices.dtype)
+            shape = (n, self.n_features * self.n_tasks)
+            blocks.append(sparse.csr_array((own * X.data, columns, X.indptr), shape=shape))
+        if constant > 0:
+            index = X.indices.dtype
+            places = (np.full(n, constant), task.astype(index), np.arange(n + 1, dtype=index))
+            blocks.append(sparse.csr_array(places, shape=(n, self.n_tasks)))
+        return sparse.csr_array(sparse.hstack(blocks, format="csr"))
+
+    def classifiers(self, v: Floats) -> Floats:
+        """Return every task's weights and bias, (…, n_tasks, p + 1), from (…, width + 1)."""
+        common, own, constant = self.gains
+        p, n_tasks = self.n_features, self.n_tasks
+        out = np.zeros((*v.shape[:-1], n_tasks, p + 1))
+        at = 0
+        if common > 0:
+            out[..., :p] += common * v[..., None, :p]
+            at = p
+        if own > 0:
+            blocks = v[..., at : at + n_tasks * p]
+            out[..., :p] += own * blocks.reshape(*v.shape[:-1], n_tasks, p)
+            at += n_tasks * p
+        out[..., p] = v[..., -1:]
+        if constant > 0:
+            out[..., p] += constant * v[..., at : at + n_tasks]
+        return out

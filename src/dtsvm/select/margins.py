@@ -1,0 +1,84 @@
+"""Out-of-fold margins as tables that add up over nodes: what each node sends instead of rows.
+
+A margin z = y f(x) is shared by the two nearest of 64 points on an asinh grid so that its mean is
+kept: Σ g(z) is then the sum of g's linear interpolant, exact for straight g and continuous in z.
+The grid is stretched to each candidate's mean |z|, which is itself a sum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["GRID", "Margins", "read_table", "scale_sums", "table"]
+
+Floats = NDArray[np.float64]
+
+GRID: Floats = np.sinh(np.linspace(-3.0, 3.0, 64))
+
+
+@dataclass(frozen=True)
+class Margins:
+    """All out-of-fold margins, by task and candidate.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_tasks, n_candidates, 64)
+        How many margins each point of the grid stands for.
+    wrong : ndarray of shape (n_tasks, n_candidates)
+        Rows labelled wrong.
+    rows : ndarray of shape (n_tasks,)
+        Rows.
+    scale : ndarray of shape (n_candidates,)
+        Mean |z|: the grid of candidate m is ``GRID * scale[m]``.
+    """
+
+    counts: Floats
+    wrong: Floats
+    rows: Floats
+    scale: Floats
+
+
+def scale_sums(decisions: Floats) -> Floats:
+    """Return Σ|f(x)| of each candidate, then the number of rows: to be added up over nodes."""
+    return np.append(np.abs(decisions).sum(axis=0), len(decisions))
+
+
+def table(
+    decisions: Floats, y: Floats, task: NDArray[np.int64], n_tasks: int, scale: Floats
+) -> Floats:
+    """Return one node's part, (n_tasks, n_candidates, 66): the grid, rows wrong, rows.
+
+    Parameters
+    ----------
+    decisions : ndarray of shape (n_rows, n_candidates)
+        f(x) of the candidate that did not see the row.
+    y, task : ndarray of shape (n_rows,)
+        Labels ±1 and tasks from 0.
+    n_tasks : int
+        How many tasks there are in the network.
+    scale : ndarray of shape (n_candidates,)
+        Mean |f(x)| over the network.
+    """
+    n, m = decisions.shape
+    z = y[:, None] * decisions / np.where(scale > 0, scale, 1.0)
+    z = np.clip(z, GRID[0], GRID[-1])
+    left = np.clip(np.searchsorted(GRID, z, side="right") - 1, 0, len(GRID) - 2)
+    upper = (z - GRID[left]) / (GRID[left + 1] - GRID[left])
+    width = len(GRID) + 2
+    cell = (task[:, None] * m + np.arange(m)) * width
+    size = n_tasks * m * width
+    out: Floats = np.bincount((cell + left).ravel(), (1.0 - upper).ravel(), size).astype(float)
+    out += np.bincount((cell + left + 1).ravel(), upper.ravel(), size)
+    is_wrong = (decisions > 0) != (y[:, None] > 0)
+    out += np.bincount((cell + len(GRID)).ravel(), is_wrong.ravel().astype(float), size)
+    out += np.bincount((cell + len(GRID) + 1).ravel(), np.ones(n * m), size)
+    return out.reshape(n_tasks, m, width)
+
+
+def read_table(total: Floats, scale: Floats) -> Margins:
+    """Name the parts of a total of `table`."""
+    n, stretch = len(GRID), np.where(scale > 0, scale, 1.0)
+    return Margins(total[:, :, :n], total[:, :, n], total[:, 0, n + 1], stretch)

@@ -1,0 +1,64 @@
+"""How much of each candidate a task gets: a posterior whose prior is learnt from all tasks."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["given_prior", "weights"]
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+def weights(
+    loss: Floats, is_alone: Mask, *, strength: float = 1.0, floor: float = 0.1
+) -> tuple[Floats, Floats]:
+    """Return every task's weights over candidates, and the prior, by expectation maximisation.
+
+        R[t, m] ∝ prior[m] exp(−L[t, m]),    prior[m] ← (Σ_t R[t, m] + α/M) / (T + α)
+
+    Parameters
+    ----------
+    loss : ndarray of shape (n_tasks, n_candidates)
+        Out-of-fold logistic loss.
+    is_alone : ndarray of shape (n_candidates,)
+        The candidates that train a task alone.
+    strength : float
+        α, how many tasks an even prior counts for.
+    floor : float
+        What candidates that train alone keep of the prior together, at least.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dtsvm.select import weights
+    >>> R, prior = weights(np.array([[9.0, 4.0], [8.0, 5.0], [3.0, 9.0]]), np.array([True, False]))
+    >>> R.round(2).tolist()
+    [[0.0, 1.0], [0.03, 0.97], [1.0, 0.0]]
+    """
+    n_tasks, m = loss.shape
+    prior = np.full(m, 1 / m)
+    R = given_prior(loss, prior)
+    for _ in range(200):
+        R = given_prior(loss, prior)
+        new = _floored((R.sum(axis=0) + strength / m) / (n_tasks + strength), is_alone, floor)
+        if np.abs(new - prior).max() < 1e-6:
+            break
+        prior = new
+    return R, prior
+
+
+def given_prior(loss: Floats, prior: Floats) -> Floats:
+    """R[t, m] ∝ prior[m] exp(−L[t, m])."""
+    R = np.log(prior + 1e-300) - loss
+    R = np.exp(R - R.max(axis=1, keepdims=True))
+    return np.asarray(R / R.sum(axis=1, keepdims=True))
+
+
+def _floored(prior: Floats, is_alone: Mask, floor: float) -> Floats:
+    alone = float(prior[is_alone].sum())
+    if alone >= floor or is_alone.all():
+        return prior
+    inside = prior / alone if alone > 1e-12 else 1 / is_alone.sum()
+    return np.asarray(np.where(is_alone, floor * inside, prior * (1 - floor) / (1 - alone)))

@@ -1,0 +1,135 @@
+"""The whole way with a trainer that solves pooled problems, no network needed."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from sklearn.svm import LinearSVC
+
+from dtsvm.select import ALL, Held, Lift, candidates, choose, moments, split, weigh
+
+pytestmark = pytest.mark.filterwarnings("ignore:Liblinear failed to converge")
+
+
+def pooled(X, y, task, n_tasks, mean_square):
+    """Train lanes with LIBLINEAR, biases almost free."""
+
+    def fit(Z, labels, C):
+        if len(np.unique(labels)) < 2:
+            return np.append(np.zeros(Z.shape[1]), labels[:1].sum())
+        svm = LinearSVC(C=C, loss="hinge", intercept_scaling=3 * mean_square**0.5, max_iter=10_000,
+                        tol=1e-2, random_state=0).fit(Z, labels)  # fmt: skip
+        return np.append(svm.coef_[0], svm.intercept_)
+
+    def train(candidate, lanes):
+        lift = Lift(candidate.family, X.shape[1], n_tasks, mean_square)
+        out = np.zeros((len(lanes), n_tasks, X.shape[1] + 1))
+        for k, (rows, side) in enumerate(lanes):
+            if candidate.family.is_alone:
+                for t in range(n_tasks):
+                    mine = rows[task[rows] == t]
+                    out[k, t] = fit(X[mine], y[mine], candidate.C)
+            else:
+                Z = lift.rows(X[rows], task[rows])
+                v = fit(Z, y[rows] * side[task[rows]], candidate.C)
+                out[k] = lift.classifiers(v) * side[:, None]
+        return out
+
+    return train
+
+
+def draw(seed, turned=(), n_tasks=6, rows_a_task=18, p=6, noise=0.3):
+    rng = np.random.default_rng(seed)
+    task = np.repeat(np.arange(n_tasks), rows_a_task)
+    X = rng.normal(size=(len(task), p))
+    direction = rng.normal(size=p) + 0.2 * rng.normal(size=(n_tasks, p))
+    direction[list(turned)] *= -1
+    score = (X * direction[task]).sum(axis=1)
+    y = np.where(score + noise * rng.normal(size=len(task)) > 0, 1.0, -1.0)
+    return X, y, task, direction
+
+
+def run(X, y, task, **options):
+    n_tasks = int(task.max()) + 1
+    square, n = moments(X)
+    held = Held(X, y, task, split(y, task, 3), n_tasks, 3)
+    some = candidates(ALL[:6:2] + ALL[6::2], n_tasks=n_tasks, mean_square=square / n)
+    train = pooled(X, y, task, n_tasks, square / n)
+    return choose(held, some, train, reference=1, **options)
+
+
+def error(chosen, direction, seed=99):
+    X = np.random.default_rng(seed).normal(size=(2000, direction.shape[1]))
+    W = chosen.classifiers
+    return np.mean((X @ W[:, :-1].T + W[:, -1] > 0) != (X @ direction.T > 0))
+
+
+def test_turned_tasks_are_told_and_cost_nothing():
+    X, y, task, direction = draw(0)
+    plain = run(X, y, task)
+    other = direction.copy()
+    other[:2] *= -1
+    turned = run(X, np.where(task < 2, -y, y), task)
+    assert plain.side.tolist() == [1.0] * 6
+    assert turned.side.tolist() == [-1.0, -1.0, 1.0, 1.0, 1.0, 1.0]
+    assert error(turned, other) < error(plain, direction) + 0.02
+
+
+def test_company_beats_training_alone_where_tasks_are_alike():
+    X, y, task, direction = draw(1)
+    chosen = run(X, y, task)
+    alone = run_alone(X, y, task)
+    assert error(chosen, direction) < error(alone, direction)
+    is_alone = np.array([c.family.is_alone for c in chosen.candidates])
+    assert chosen.weights[:, is_alone].sum(axis=1).mean() < 0.5
+
+
+def run_alone(X, y, task):
+    square, n = moments(X)
+    held = Held(X, y, task, split(y, task, 3), 6, 3)
+    some = candidates(ALL[:1], n_tasks=6, mean_square=square / n)
+    return choose(held, some, pooled(X, y, task, 6, square / n), reference=1)
+
+
+def test_weights_of_a_task_add_up_and_the_guard_never_makes_more_held_out_errors_than_alone():
+    X, y, task, _ = draw(2, noise=2.0)
+    for guard in (None, "alone"):
+        chosen = run(X, y, task, guard=guard)
+        assert chosen.weights.sum(axis=1) == pytest.approx(1.0)
+        if guard:
+            assert (chosen.wrong[:, 2] <= chosen.wrong[:, 1]).all()
+
+
+def test_nodes_that_see_only_their_own_rows_and_totals_find_the_same_weights():
+    X, y, task, _ = draw(3)
+    rng = np.random.default_rng(0)
+    decisions = y[:, None] * rng.uniform(0.2, 1, 5) + rng.normal(size=(len(y), 5))
+    node, is_alone = rng.integers(3, size=len(y)), np.arange(5) < 2
+    whole = weigh(Held(X, y, task, task, 6, 3), decisions, is_alone)
+    barrier, parts = threading.Barrier(3), {}
+
+    def total_at(v):
+        def total(part):
+            parts[v] = part
+            barrier.wait()
+            out = parts[0] + parts[1] + parts[2]
+            barrier.wait()
+            return out
+
+        return total
+
+    def at(v):
+        mine = node == v
+        held = Held(X[mine], y[mine], task[mine], task[mine], 6, 3)
+        return weigh(held, decisions[mine], is_alone, total_at(v))
+
+    with ThreadPoolExecutor(3) as pool:
+        for found in pool.map(at, range(3)):
+            for part, expected in zip(found, whole, strict=True):
+                np.testing.assert_allclose(part, expected, atol=1e-9)
+
+
+def test_without_a_refit_the_folds_classifiers_are_averaged():
+    X, y, task, direction = draw(4)
+    assert error(run(X, y, task, refit=False), direction) < 0.25

@@ -7,8 +7,8 @@ import pytest
 
 import dtsvm
 
-PACKAGES = ["dtsvm", "dtsvm.data", "dtsvm.problem", "dtsvm.qp", "dtsvm.rounds", "dtsvm.runtime",
-            "dtsvm.svm"]  # fmt: skip
+PACKAGES = ["dtsvm", "dtsvm.data", "dtsvm.prepare", "dtsvm.problem", "dtsvm.qp", "dtsvm.rounds",
+            "dtsvm.runtime", "dtsvm.svm"]  # fmt: skip
 
 
 def visible(module):

@@ -8,7 +8,8 @@ import pytest
 import dtsvm
 
 ROOT = Path(dtsvm.__file__).parent
-ORDER = ["errors", "data", "problem", "qp", "rounds", "runtime", "select", "svm", "trials", "ui"]
+ORDER = ["errors", "data", "prepare", "problem", "qp", "rounds", "runtime", "select", "svm",
+         "trials", "ui"]  # fmt: skip
 
 
 def imported(path):

@@ -1,5 +1,6 @@
 """Related linear classifiers, trained together over a network that has no centre."""
 
+from dtsvm.prepare import Preparation
 from dtsvm.problem import Model, Network
 from dtsvm.svm import CSVM, CTSVM, DSVM, DTSVM, Session, load_model, save_model
 
@@ -10,6 +11,7 @@ __all__ = [
     "DTSVM",
     "Model",
     "Network",
+    "Preparation",
     "Session",
     "load_model",
     "save_model",

@@ -53,19 +53,24 @@ CSV_CASES = {
         "Give every row one value for each column name.",
     ),
     "a long row": (
-        "a,b,y\n1,2,0,9\n",
-        "rows.csv, line 2: expected 3 columns, got 4. "
+        "a,b,y\n1,2,x,w,z\n",
+        "rows.csv, line 2: expected 3 columns, got 5. "
         "Give every row one value for each column name.",
+    ),
+    "a decimal comma between commas": (
+        "a,b,y\n1,2,0,9\n",
+        "rows.csv, line 2: expected 3 columns, got 4. Give every row one value for each column "
+        "name; a decimal comma needs quotes, or semicolons between values.",
     ),
     "a word among numbers": (
         "a,b,y\n1,2,0\n1,two,1\n",
         "rows.csv, line 3: column 'b' has 'two', which is not a number. "
         "Mend the value, or list the columns to use as features.",
     ),
-    "a word before numbers": (
+    "a gap": (
         "a,b,y\n1,,0\n1,2,1\n",
-        "rows.csv, line 2: column 'b' has '', which is not a number. "
-        "Mend the value, or list the columns to use as features.",
+        "rows.csv, line 2: column 'b' has no value. Fill it in, remove the row, or let "
+        "Preparation fill it.",
     ),
     "NaN": (
         "a,y\n1,0\nNaN,1\n",
@@ -92,7 +97,7 @@ CSV_CASES = {
     ),
     "another encoding": (
         "a,y\n1,caf\xe9\n".encode("latin-1"),
-        "rows.csv is not UTF-8 text. Save it as UTF-8.",
+        "rows.csv, line 2: byte 0xe9 is not UTF-8 text. Save the file as UTF-8.",
     ),
 }
 

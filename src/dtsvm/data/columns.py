@@ -1,4 +1,4 @@
-"""Columns to arrays: features become floats, labels keep the type they were given with."""
+"""Columns to arrays: numbers, yes/no and categories with their gaps; labels in their own type."""
 
 from __future__ import annotations
 
@@ -8,23 +8,94 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from dtsvm.data.delimited import is_number
-from dtsvm.data.tables import Column, Table
+from dtsvm.data.kinds import NO_WORDS, YES_WORDS, Kind, looks_like_id, runs_on, text_kind
+from dtsvm.data.numerals import MISSING, Ambiguous, is_missing_text, is_number, parse_numbers
+from dtsvm.data.tables import Cells, Table
 from dtsvm.errors import DataError
 
-__all__ = ["find_numbers", "require_numbers", "require_values"]
+__all__ = [
+    "LARGEST",
+    "find_numbers",
+    "kind_of",
+    "levels_of",
+    "numbers_of",
+    "require_numbers",
+    "require_values",
+    "switches_of",
+]
 
+# A feature beyond this cannot be squared and summed.
+LARGEST = 1e100
 _WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]*)")
+# A label may be called "-" or "?".
+_NO_NAME = MISSING - {"-", ".", "?"}
+_ENCODE = "Mend it, or declare the column a category."
+_CHOOSE = "Mend the value, or list the columns to use as features."
 # 007 is a name, not seven.
 _CODE = re.compile(r"[+-]?0[0-9].*")
-_MISSING = ("", "nan")
+
+
+def kind_of(table: Table, name: str) -> Kind:
+    """Find the kind of a column from its values, or refuse one whose values do not go together."""
+    cells = _settled(table.columns[name])
+    if not isinstance(cells, tuple):
+        return _number_kind(name, _checked(table, name, cells))
+    if all(is_missing_text(text) for text in cells):
+        return Kind.EMPTY
+    numbers = _parsed(table, name, cells)
+    different = {text.strip() for text in cells if not is_missing_text(text)}
+    if numbers is not None and not _are_codes(different):
+        return _number_kind(name, _checked(table, name, numbers))
+    n_present = sum(not is_missing_text(text) for text in cells)
+    if numbers is None and sum(is_number(text) for text in cells) > n_present / 2:
+        _refuse_text(table, name, cells, _ENCODE)
+    return text_kind(name, different, n_present)
+
+
+def numbers_of(table: Table, name: str) -> NDArray[np.float64]:
+    """Give a column as floats, NaN where there is no value, or refuse what is no number."""
+    cells = _settled(table.columns[name])
+    numbers = _parsed(table, name, cells) if isinstance(cells, tuple) else cells
+    if numbers is None:
+        _refuse_text(table, name, cells, _ENCODE)
+    return _checked(table, name, numbers)
+
+
+def switches_of(table: Table, name: str) -> NDArray[np.float64]:
+    """Give a yes/no column as 1 and 0, NaN where there is no value, or refuse another word."""
+    cells = _settled(table.columns[name])
+    if not isinstance(cells, tuple):
+        numbers, texts = cells, [f"{value:g}" for value in cells.tolist()]
+    else:
+        texts = [text.strip().lower() for text in cells]
+        numbers = np.array([_switch(text) for text in texts])
+    is_strange = ~np.isnan(numbers) & (numbers != 0) & (numbers != 1)
+    if is_strange.any():
+        row = int(is_strange.argmax())
+        raise DataError(
+            f"{table.place(row)}: column {name!r} has {texts[row]!r}, which is neither yes nor "
+            "no. Mend the value, or declare the column a category."
+        )
+    return numbers
+
+
+def levels_of(table: Table, name: str) -> NDArray[np.object_]:
+    """Give a column as text without surrounding blanks, None where there is no value."""
+    cells = _settled(table.columns[name])
+    found = np.empty(table.n_rows, object)
+    if isinstance(cells, tuple):
+        found[:] = [None if is_missing_text(text) else text.strip() for text in cells]
+    else:
+        found[:] = [None if value != value else f"{value:.15g}" for value in cells.tolist()]
+    return found
 
 
 def require_numbers(table: Table, name: str) -> NDArray[np.float64]:
     """Give a column as finite floats, or refuse the first value that is not one."""
-    numbers = _to_floats(table.columns[name])
+    cells = _settled(table.columns[name])
+    numbers = _complete(cells)
     if numbers is None:
-        _refuse_text(table, name)
+        _refuse_text(table, name, cells, _CHOOSE)
     return _finite(table, name, numbers)
 
 
@@ -34,12 +105,12 @@ def find_numbers(table: Table, name: str) -> NDArray[np.float64] | None:
     A column with both numbers and words is refused: one typing error must not
     make a feature vanish.
     """
-    column = table.columns[name]
-    numbers = _to_floats(column)
+    cells = _settled(table.columns[name])
+    numbers = _complete(cells)
     if numbers is not None:
         return _finite(table, name, numbers)
-    if isinstance(column, tuple) and any(is_number(text) for text in column):
-        _refuse_text(table, name)
+    if any(is_number(text) for text in cells):
+        _refuse_text(table, name, cells, _CHOOSE)
     return None
 
 
@@ -60,56 +131,142 @@ def require_values(table: Table, name: str, role: str) -> NDArray[Any]:
     return _from_text(column) if isinstance(column, tuple) else _from_typed(column)
 
 
-def _to_floats(column: Column) -> NDArray[np.float64] | None:
-    """All of a column as floats, NaN and infinity included, or None if something else occurs."""
-    if isinstance(column, tuple):
-        # Python reads 2024_01 as a number; one search of the joined text is cheap.
-        if "_" in "".join(column):
-            return None
+# Cells as they come to cells of two sorts: texts, or floats with NaN
+
+
+def _settled(cells: Cells) -> tuple[str, ...] | NDArray[np.float64]:
+    if isinstance(cells, tuple):
+        return cells
+    if cells.dtype.kind in "biuf":
+        return cells.astype(np.float64)
+    if cells.dtype.kind == "M":
+        return tuple("" if text == "NaT" else text for text in cells.astype(str).tolist())
+    values = cells.tolist()
+    if cells.dtype.kind == "O" and not any(isinstance(value, str) for value in values):
         try:
-            return np.fromiter(map(float, column), dtype=np.float64, count=len(column))
-        except ValueError:
-            return None
-    if column.dtype.kind in "biuf":
-        return column.astype(np.float64)
-    if column.dtype.kind != "O" or any(isinstance(value, str) for value in column):
+            return np.array([np.nan if _is_none(v) else float(v) for v in values])
+        except (TypeError, ValueError):
+            pass
+    return tuple("" if _is_none(value) else str(value) for value in values)
+
+
+def _is_none(value: Any) -> bool:
+    # NaN is the one value that differs from itself; pandas' NA answers neither yes nor no.
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
+
+
+def _parsed(table: Table, name: str, cells: tuple[str, ...]) -> NDArray[np.float64] | None:
+    """All of a column of text as floats, NaN where there is no value; None if a word occurs."""
+    quick = _complete(cells)
+    if quick is not None:
+        return quick
+    texts = [text.strip() for text in cells]
+    different = dict.fromkeys(text for text in texts if not is_missing_text(text))
+    try:
+        found = parse_numbers(different)
+    except Ambiguous as error:
+        row = texts.index(str(error))
+        raise DataError(
+            f"{table.place(row)}: column {name!r} has '{error}', which may mean "
+            f"{str(error).replace(',', '')} or {str(error).replace(',', '.')}. "
+            "Write it without the comma, or with a point."
+        ) from None
+    if found is None:
+        return None
+    return np.array([found.get(text, np.nan) for text in texts])
+
+
+def _complete(cells: tuple[str, ...] | NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """All of a column as floats, NaN and infinity included, or None if something else occurs."""
+    if not isinstance(cells, tuple):
+        return cells
+    # Python reads 2024_01 as a number; one search of the joined text is cheap.
+    if "_" in "".join(cells):
         return None
     try:
-        return column.astype(np.float64)
-    except (TypeError, ValueError):
+        return np.fromiter(map(float, cells), dtype=np.float64, count=len(cells))
+    except ValueError:
         return None
+
+
+def _number_kind(name: str, numbers: NDArray[np.float64]) -> Kind:
+    present = numbers[~np.isnan(numbers)]
+    if not len(present):
+        return Kind.EMPTY
+    if np.isin(present, (0.0, 1.0)).all():
+        return Kind.ZERO_ONE
+    if (present == np.round(present)).all():
+        different = np.unique(present)
+        counts = len(different) == len(present)
+        is_run = counts and runs_on(len(present), float(different[0]), float(different[-1]))
+        if is_run or looks_like_id(name, len(different), len(present)):
+            return Kind.ID
+    return Kind.NUMBER
+
+
+def _are_codes(different: set[str]) -> bool:
+    """Whether whole numbers are names: some begin with 0, as 007 does."""
+    return any(_CODE.fullmatch(text) and "." not in text and "," not in text for text in different)
+
+
+def _switch(text: str) -> float:
+    if is_missing_text(text):
+        return np.nan
+    if text in YES_WORDS:
+        return 1.0
+    if text in NO_WORDS:
+        return 0.0
+    return float(text) if is_number(text) and float(text) in (0, 1) else -1.0
+
+
+# Refusals
+
+
+def _checked(table: Table, name: str, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    with np.errstate(invalid="ignore"):
+        is_bad = np.abs(numbers) > LARGEST
+    return _refuse_first(table, name, numbers, is_bad)
 
 
 def _finite(table: Table, name: str, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-    is_bad = ~np.isfinite(numbers)
+    return _refuse_first(table, name, numbers, ~(np.abs(numbers) <= LARGEST))
+
+
+def _refuse_first(
+    table: Table, name: str, numbers: NDArray[np.float64], is_bad: NDArray[np.bool_]
+) -> NDArray[np.float64]:
     if is_bad.any():
         row = int(is_bad.argmax())
-        raise DataError(
-            f"{table.place(row)}: column {name!r} has {numbers[row]}, which is not a finite "
-            "number. Fill it in or remove the row."
-        )
+        value = numbers[row]
+        if np.isfinite(value):
+            fault = f"beyond ±{LARGEST:g}. Use a larger unit or mend the value."
+        else:
+            fault = "which is not a finite number. Fill it in or remove the row."
+        raise DataError(f"{table.place(row)}: column {name!r} has {value}, {fault}")
     return numbers
 
 
-def _refuse_text(table: Table, name: str) -> NoReturn:
-    column = table.columns[name]
-    row = 0
-    if isinstance(column, tuple):
-        row = next(i for i, text in enumerate(column) if not is_number(text))
-    raise DataError(
-        f"{table.place(row)}: column {name!r} has {column[row]!r}, which is not a number. "
-        "Mend the value, or list the columns to use as features."
-    )
+def _refuse_text(table: Table, name: str, cells: Cells, remedy: str) -> NoReturn:
+    """Refuse the first word, or the first gap where there are no words."""
+    strange = [row for row, text in enumerate(cells) if not is_number(text)]
+    row = next((row for row in strange if not is_missing_text(cells[row])), strange[0])
+    if is_missing_text(cells[row]):
+        fault = "no value. Fill it in, remove the row, or let Preparation fill it."
+    else:
+        fault = f"{cells[row]!r}, which is not a number. {remedy}"
+    raise DataError(f"{table.place(row)}: column {name!r} has {fault}")
 
 
-def _is_missing(column: Column) -> NDArray[np.bool_]:
+# Labels, tasks, nodes
+
+
+def _is_missing(column: Cells) -> NDArray[np.bool_]:
     if isinstance(column, tuple):
-        return np.array([text.strip().lower() in _MISSING for text in column], dtype=np.bool_)
+        return np.array([text.strip().lower() in _NO_NAME for text in column], dtype=np.bool_)
     if column.dtype.kind == "f":
         return np.isnan(column)
     if column.dtype.kind == "O":
-        # NaN is the one value that differs from itself.
-        return np.array([value is None or value != value for value in column], dtype=np.bool_)
+        return np.array([_is_none(value) for value in column], dtype=np.bool_)
     return np.zeros(column.shape, dtype=np.bool_)
 
 

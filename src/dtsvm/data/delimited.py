@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import csv
+import io
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from dtsvm.data.numerals import is_number
+from dtsvm.data.text import read_text
 from dtsvm.errors import DataError
 
-__all__ = ["is_number", "read_csv_text"]
+__all__ = ["read_csv_text"]
 
+MOST_COLUMNS = 100_000
 _DELIMITERS = ",;\t"
+# Excel's own first line, which names the delimiter.
+_SEPARATOR = re.compile(r"\s*sep=(.)\s*", re.IGNORECASE)
 
 
 def read_csv_text(path: Path) -> tuple[dict[str, tuple[str, ...]], list[int]]:
@@ -20,7 +27,7 @@ def read_csv_text(path: Path) -> tuple[dict[str, tuple[str, ...]], list[int]]:
     Parameters
     ----------
     path : Path
-        The file.
+        The file; ``-`` is standard input.
 
     Returns
     -------
@@ -29,34 +36,22 @@ def read_csv_text(path: Path) -> tuple[dict[str, tuple[str, ...]], list[int]]:
     lines : list of int
         The line each row ends on, counted from 1. Blank lines are no rows.
     """
+    text = io.StringIO(read_text(path), newline="")
+    first = text.readline()
+    said = _SEPARATOR.fullmatch(first)
+    above = 1 if said else 0
+    delimiter = said[1] if said else _sniff(first)
+    if not said:
+        text.seek(0)
+    reader = csv.reader(text, delimiter=delimiter, skipinitialspace=True, strict=True)
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            delimiter = _sniff(file.readline())
-            file.seek(0)
-            reader = csv.reader(file, delimiter=delimiter, skipinitialspace=True, strict=True)
-            header = _checked_header(path, next(reader, []))
-            rows, lines = _checked_rows(path, reader, len(header))
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8 text. Save it as UTF-8.") from error
+        header = _checked_header(path, next(reader, []), 1 + above)
+        rows, lines = _checked_rows(path, reader, len(header), delimiter, above)
     except csv.Error as error:
-        raise DataError(f"{path}, line {reader.line_num}: {error}. Mend the line.") from error
+        line = reader.line_num + above
+        raise DataError(f"{path}, line {line}: {error}. Mend the line.") from error
     columns = list(zip(*rows, strict=True)) or [()] * len(header)
     return dict(zip(header, columns, strict=True)), lines
-
-
-def is_number(text: str) -> bool:
-    """Tell whether a text is a number; Python's digit separator does not count.
-
-    Examples
-    --------
-    >>> is_number("-1.5e3"), is_number("2024_01"), is_number("")
-    (True, False, False)
-    """
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return "_" not in text
 
 
 def _sniff(first_line: str) -> str:
@@ -68,36 +63,53 @@ def _sniff(first_line: str) -> str:
     return max(_DELIMITERS, key=n_names)
 
 
-def _checked_header(path: Path, cells: list[str]) -> list[str]:
+def _checked_header(path: Path, cells: list[str], line: int) -> list[str]:
     names = [cell.strip() for cell in cells]
     if not any(names):
-        raise DataError(f"{path}, line 1 is blank. Put the column names on the first line.")
+        raise DataError(f"{path}, line {line} is blank. Put the column names on the first line.")
+    if len(names) > MOST_COLUMNS:
+        raise DataError(
+            f"{path}, line {line} names {len(names):,} columns; at most {MOST_COLUMNS:,} can be "
+            "read. Leave out what is not needed, or turn rows into columns."
+        )
     if all(is_number(name) for name in names):
         raise DataError(
-            f"{path}, line 1 holds only numbers, no column names. Put the names on the first line."
+            f"{path}, line {line} holds only numbers, no column names. "
+            "Put the names on the first line."
         )
     for position, name in enumerate(names, start=1):
         if not name:
             raise DataError(
-                f"{path}, line 1: column {position} has no name. Name it, or remove it "
+                f"{path}, line {line}: column {position} has no name. Name it, or remove it "
                 "(pandas writes no such column with index=False)."
             )
     name, count = Counter(names).most_common(1)[0]
     if count > 1:
-        raise DataError(f"{path}, line 1: {count} columns are called {name!r}. Rename them.")
+        raise DataError(f"{path}, line {line}: {count} columns are called {name!r}. Rename them.")
     return names
 
 
-def _checked_rows(path: Path, reader: Any, n_columns: int) -> tuple[list[list[str]], list[int]]:
+def _checked_rows(
+    path: Path, reader: Any, n_columns: int, delimiter: str, above: int
+) -> tuple[list[list[str]], list[int]]:
     rows, lines = [], []
     for row in reader:
         if not row:
             continue
         if len(row) != n_columns:
+            hint = _hint(row, delimiter) if len(row) > n_columns else ""
             raise DataError(
-                f"{path}, line {reader.line_num}: expected {n_columns} columns, got {len(row)}. "
-                "Give every row one value for each column name."
+                f"{path}, line {reader.line_num + above}: expected {n_columns} columns, got "
+                f"{len(row)}. Give every row one value for each column name{hint}."
             )
         rows.append(row)
-        lines.append(reader.line_num)
+        lines.append(reader.line_num + above)
     return rows, lines
+
+
+def _hint(row: list[str], delimiter: str) -> str:
+    """Say what probably happened: 1,5 between commas is two values."""
+    are_digits = sum(cell.strip().lstrip("+-").isdigit() for cell in row)
+    if delimiter == "," and are_digits > len(row) / 2:
+        return "; a decimal comma needs quotes, or semicolons between values"
+    return ""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dtsvm.data.columns import find_numbers, require_numbers, require_values
-from dtsvm.data.tables import Table, read_table
+from dtsvm.data.tables import Table, file_stem, read_table
 from dtsvm.errors import DataError, ParameterError, did_you_mean
 
 __all__ = ["Rows", "read_rows"]
@@ -213,10 +213,10 @@ def _join_values(
 
 
 def _nodes_by_file(files: list[Path], parts: list[Rows]) -> NDArray[Any]:
-    stem, count = Counter(file.stem for file in files).most_common(1)[0]
+    stem, count = Counter(file_stem(file) for file in files).most_common(1)[0]
     if count > 1:
         raise DataError(
             f"{count} files are called {stem!r}, so their names cannot tell their nodes apart. "
             "Rename them, or name a node column."
         )
-    return np.repeat([file.stem for file in files], [len(part.X) for part in parts])
+    return np.repeat([file_stem(file) for file in files], [len(part.X) for part in parts])

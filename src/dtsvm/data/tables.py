@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import math
 import re
 import zipfile
+import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,12 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dtsvm.data.delimited import read_csv_text
+from dtsvm.data.text import STDIN
 from dtsvm.errors import DataError, MissingExtraError, did_you_mean
 
-__all__ = ["Column", "Table", "read_table"]
+__all__ = ["Cells", "Table", "file_stem", "read_table"]
 
 # Text straight from a CSV file, or values that already have a type.
-Column = tuple[str, ...] | NDArray[Any]
+Cells = tuple[str, ...] | NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +34,7 @@ class Table:
     ----------
     path : Path
         The file.
-    columns : dict of str to Column
+    columns : dict of str to Cells
         All columns, in the order of the file.
     candidates : tuple of str
         The columns that may be features.
@@ -41,18 +44,31 @@ class Table:
         The line of each row in the file; empty where a file has no lines.
     roles : dict of str to str
         The columns whose role ("task", "node") their name alone settles, as in npz.
+    units : dict of str to str
+        The units of columns whose heading gave one, once names and units are told apart.
     """
 
     path: Path
-    columns: dict[str, Column]
+    columns: dict[str, Cells]
     candidates: tuple[str, ...]
     n_rows: int
     lines: Sequence[int] = ()
     roles: dict[str, str] = field(default_factory=dict)
+    units: dict[str, str] = field(default_factory=dict)
 
     def place(self, row: int) -> str:
         """Name the place of a row, counted from 0, for an error message."""
         return f"{self.path}, " + (f"line {self.lines[row]}" if self.lines else f"row {row + 1}")
+
+    def take(self, index: NDArray[np.int64]) -> Table:
+        """Return some of the rows."""
+        rows = index.tolist()
+        columns: dict[str, Cells] = {
+            name: tuple(cells[i] for i in rows) if isinstance(cells, tuple) else cells[index]
+            for name, cells in self.columns.items()
+        }
+        lines = [self.lines[i] for i in rows] if self.lines else ()
+        return replace(self, columns=columns, n_rows=len(rows), lines=lines)
 
 
 def read_table(path: Path) -> Table:
@@ -61,32 +77,64 @@ def read_table(path: Path) -> Table:
     Parameters
     ----------
     path : Path
-        A ``.csv``, ``.tsv``, ``.parquet`` or ``.npz`` file.
+        A ``.csv``, ``.tsv``, ``.parquet`` or ``.npz`` file; CSV may be gzipped (``.csv.gz``), and
+        ``-`` is CSV from standard input.
 
     Returns
     -------
     Table
         Its columns, with at least one row.
     """
-    reader = _READERS.get(path.suffix.lower())
+    reader = _reader_for(path)
+    try:
+        if path != STDIN:
+            _require_file(path)
+        table = reader(path)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}.") from error
+    except MemoryError as error:
+        raise DataError(f"{path} does not fit into memory. Split it, or use fewer rows.") from error
+    if table.n_rows == 0:
+        raise DataError(f"{path} has columns but no rows. Give a file with rows.")
+    return table
+
+
+def file_stem(path: Path) -> str:
+    """Return a file's name without its suffixes, which names its node.
+
+    Examples
+    --------
+    >>> file_stem(Path("sites/north.csv.gz")), file_stem(Path("-"))
+    ('north', 'stdin')
+    """
+    if path == STDIN:
+        return "stdin"
+    return Path(path.stem).stem if path.suffix.lower() == ".gz" else path.stem
+
+
+def _reader_for(path: Path) -> Callable[[Path], Table]:
+    if path == STDIN:
+        return _read_csv
+    is_zipped = path.suffix.lower() == ".gz"
+    suffix = Path(path.stem).suffix if is_zipped else path.suffix
+    reader = _READERS.get(suffix.lower())
     if reader is None:
         raise DataError(
             f"{path} has the unsupported suffix {path.suffix!r}. "
             f"{did_you_mean(path.suffix, _READERS)}"
         )
+    if is_zipped and reader is not _read_csv:
+        raise DataError(f"{path}: only CSV is read from gzip. Unzip it first.")
+    return reader
+
+
+def _require_file(path: Path) -> None:
     if not path.exists():
         raise DataError(f"There is no file {path}. Check the path.")
     if not path.is_file():
         raise DataError(f"{path} is not a file. Name the files to read.")
-    try:
-        if path.stat().st_size == 0:
-            raise DataError(f"{path} is empty. Give a file with rows.")
-        table = reader(path)
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or error}.") from error
-    if table.n_rows == 0:
-        raise DataError(f"{path} has columns but no rows. Give a file with rows.")
-    return table
+    if path.stat().st_size == 0:
+        raise DataError(f"{path} is empty. Give a file with rows.")
 
 
 def _read_csv(path: Path) -> Table:
@@ -112,10 +160,10 @@ def _read_parquet(path: Path) -> Table:
     )
 
 
-_ColumnReader = Callable[[Any, Path], dict[str, Column]]
+_ColumnReader = Callable[[Any, Path], dict[str, Cells]]
 
 
-def _read_with(read: _ColumnReader, library: ModuleType, path: Path) -> dict[str, Column]:
+def _read_with(read: _ColumnReader, library: ModuleType, path: Path) -> dict[str, Cells]:
     try:
         return read(library, path)
     except OSError:
@@ -126,13 +174,13 @@ def _read_with(read: _ColumnReader, library: ModuleType, path: Path) -> dict[str
         raise DataError(f"{path} cannot be read as Parquet: {reason}. Write it again.") from error
 
 
-def _arrow_columns(parquet: Any, path: Path) -> dict[str, Column]:
+def _arrow_columns(parquet: Any, path: Path) -> dict[str, Cells]:
     # ParquetFile, not read_table: the latter makes columns of folders called name=value.
     with parquet.ParquetFile(path) as file:
         table = file.read()
     if len(set(table.column_names)) < len(table.column_names):
         raise ValueError("two columns have the same name")
-    columns: dict[str, Column] = {}
+    columns: dict[str, Cells] = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         is_coded = hasattr(column.type, "value_type") and hasattr(column.type, "index_type")
         plain = column.cast(column.type.value_type) if is_coded else column
@@ -140,7 +188,7 @@ def _arrow_columns(parquet: Any, path: Path) -> dict[str, Column]:
     return columns
 
 
-def _polars_columns(polars: Any, path: Path) -> dict[str, Column]:
+def _polars_columns(polars: Any, path: Path) -> dict[str, Cells]:
     frame = polars.read_parquet(path, hive_partitioning=False, glob=False)
     return {column.name: np.asarray(column.to_numpy()) for column in frame}
 
@@ -148,15 +196,18 @@ def _polars_columns(polars: Any, path: Path) -> dict[str, Column]:
 def _read_npz(path: Path) -> Table:
     if not zipfile.is_zipfile(path):
         raise DataError(f"{path} is not an npz file. Write it with numpy.savez.")
-    with np.load(path, allow_pickle=False) as file:
-        arrays = {name: _array(path, file, name) for name in file.files}
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: _array(path, file, name) for name in file.files}
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+        raise DataError(f"{path} is damaged ({error}). Write it with numpy.savez.") from error
     X = arrays.pop("X", None)
     if X is None or X.ndim != 2:
         found = "has no array 'X'" if X is None else f"has an array 'X' of shape {X.shape}"
         raise DataError(f"{path} {found}. Store the features as X, one row a sample.")
     names = _feature_names(path, arrays.pop("feature_names", None), X.shape[1])
     roles = {role: role for role in ("task", "node") if role in arrays}
-    columns: dict[str, Column] = {name: X[:, j] for j, name in enumerate(names)}
+    columns: dict[str, Cells] = {name: X[:, j] for j, name in enumerate(names)}
     for name in arrays.keys() & columns.keys():
         raise DataError(f"{path} has both a feature and an array called {name!r}. Rename one.")
     return Table(path, {**columns, **arrays}, names, len(X), roles=roles)
@@ -164,12 +215,36 @@ def _read_npz(path: Path) -> Table:
 
 def _array(path: Path, file: Any, name: str) -> NDArray[Any]:
     try:
+        _check_claim(path, file, name)
         return np.asarray(file[name])
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error, SyntaxError) as error:
+        if isinstance(error, DataError):
+            raise
         raise DataError(
             f"{path}, array {name!r} cannot be read: {str(error).rstrip('.')}. "
             "Save plain arrays of numbers or strings with numpy.savez."
         ) from error
+
+
+def _check_claim(path: Path, file: Any, name: str) -> None:
+    """Refuse an array whose header claims more bytes than the file holds."""
+    member = f"{name}.npy" if f"{name}.npy" in file.zip.namelist() else name
+    with file.zip.open(member) as stream:
+        version = np.lib.format.read_magic(stream)
+        if version > (2, 0):
+            return
+        read = (
+            np.lib.format.read_array_header_1_0
+            if version == (1, 0)
+            else np.lib.format.read_array_header_2_0
+        )
+        shape, _, dtype = read(stream)
+    claimed, held = math.prod(shape) * dtype.itemsize, file.zip.getinfo(member).file_size
+    if not dtype.hasobject and claimed > held:
+        raise DataError(
+            f"{path}, array {name!r} claims {claimed:,} bytes, but the file holds {held:,}. "
+            "Write it again with numpy.savez."
+        )
 
 
 def _feature_names(path: Path, given: NDArray[Any] | None, n_features: int) -> tuple[str, ...]:

@@ -1,0 +1,229 @@
+"""The columns of a node by name, kind and unit, and what several nodes agree on before training."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dtsvm.data.kinds import KIND_WORDS, Kind, join_kinds
+from dtsvm.errors import DataError, ParameterError, did_you_mean
+
+__all__ = ["ColumnSchema", "Schema", "agree_schemas", "split_unit"]
+
+_WITH_UNIT = re.compile(r"(?P<name>.*\S)\s*(?:\[(?P<square>[^\[\]]+)\]|\((?P<round>[^()]+)\))")
+MOST_SHOWN = 3
+
+
+def split_unit(header: str) -> tuple[str, str | None]:
+    """Split a column's heading into its name and its unit, if it has one.
+
+    Examples
+    --------
+    >>> split_unit("creatinine (mg/dl)"), split_unit("age")
+    (('creatinine', 'mg/dl'), ('age', None))
+    """
+    found = _WITH_UNIT.fullmatch(header)
+    return (found["name"], found["square"] or found["round"]) if found else (header, None)
+
+
+@dataclass(frozen=True)
+class ColumnSchema:
+    """One column: its name, what it holds, and in which unit.
+
+    Attributes
+    ----------
+    name : str
+        Its name, without the unit.
+    kind : Kind
+        What it holds.
+    unit : str or None
+        The unit its heading gives.
+    levels : tuple of str
+        The different texts of a yes/no column or of categories, sorted.
+
+    Examples
+    --------
+    >>> ColumnSchema("age", Kind.NUMBER, "years").to_dict()
+    {'name': 'age', 'kind': 'number', 'unit': 'years', 'levels': []}
+    """
+
+    name: str
+    kind: Kind
+    unit: str | None = None
+    levels: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """What the column holds, for a sentence."""
+        shown = ", ".join(self.levels[:MOST_SHOWN]) + (
+            ", …" if len(self.levels) > MOST_SHOWN else ""
+        )
+        return KIND_WORDS[self.kind] + (f" ({shown})" if shown else "")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON values."""
+        return {
+            "name": self.name,
+            "kind": str(self.kind),
+            "unit": self.unit,
+            "levels": list(self.levels),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> ColumnSchema:
+        """Read what `to_dict` wrote."""
+        unit = content["unit"]
+        return cls(
+            str(content["name"]),
+            Kind(content["kind"]),
+            None if unit is None else str(unit),
+            tuple(str(level) for level in content["levels"]),
+        )
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of one node, or those that several agreed on, in order.
+
+    Attributes
+    ----------
+    columns : tuple of ColumnSchema
+        The columns that may be features; labels, tasks and nodes are not among them.
+
+    Examples
+    --------
+    >>> schema = Schema((ColumnSchema("age", Kind.NUMBER), ColumnSchema("ward", Kind.CATEGORY)))
+    >>> schema.names, str(schema["ward"].kind)
+    (('age', 'ward'), 'category')
+    """
+
+    columns: tuple[ColumnSchema, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns' names, in order."""
+        return tuple(column.name for column in self.columns)
+
+    def __getitem__(self, name: str) -> ColumnSchema:
+        return next(column for column in self.columns if column.name == name)
+
+    def __contains__(self, name: str) -> bool:
+        return any(column.name == name for column in self.columns)
+
+    def __iter__(self) -> Iterator[ColumnSchema]:
+        return iter(self.columns)
+
+    def of_kind(self, *kinds: Kind) -> tuple[ColumnSchema, ...]:
+        """Return the columns of these kinds, in order."""
+        return tuple(column for column in self.columns if column.kind in kinds)
+
+    def declare(self, kinds: Mapping[str, str]) -> Schema:
+        """Return the schema with some columns' kinds as declared instead of found.
+
+        Examples
+        --------
+        >>> found = Schema((ColumnSchema("ward", Kind.NUMBER),))
+        >>> str(found.declare({"ward": "category"})["ward"].kind)
+        'category'
+        """
+        for name, kind in kinds.items():
+            if name not in self:
+                raise ParameterError(
+                    f"There is no column {name!r} to declare as {kind!r}. "
+                    f"{did_you_mean(name, self.names)}"
+                )
+            if kind not in DECLARABLE:
+                raise ParameterError(f"Unknown kind {kind!r}. {did_you_mean(kind, DECLARABLE)}")
+        return Schema(
+            tuple(
+                replace(column, kind=Kind(kinds[column.name])) if column.name in kinds else column
+                for column in self
+            )
+        )
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Return it as plain JSON values."""
+        return [column.to_dict() for column in self]
+
+    @classmethod
+    def from_dict(cls, content: list[dict[str, Any]]) -> Schema:
+        """Read what `to_dict` wrote."""
+        return cls(tuple(ColumnSchema.from_dict(entry) for entry in content))
+
+
+DECLARABLE = (Kind.NUMBER, Kind.YES_NO, Kind.CATEGORY, Kind.DATE, Kind.ID)
+
+
+def agree_schemas(nodes: Mapping[str, Schema], missing_columns: str = "refuse") -> Schema:
+    """Find the schema that fits every node, or refuse by name what does not go together.
+
+    Parameters
+    ----------
+    nodes : mapping of str to Schema
+        The schema of each node. The first node's order of columns is everybody's.
+    missing_columns : {"refuse", "impute"}
+        Whether a column that some node lacks is refused, or taken as missing in all its rows.
+
+    Returns
+    -------
+    Schema
+        The kinds that fit all, and the levels that occur at any node.
+
+    Examples
+    --------
+    >>> north = Schema((ColumnSchema("creatinine", Kind.NUMBER),))
+    >>> agree_schemas({"north": north, "south": Schema(())})
+    Traceback (most recent call last):
+    ...
+    dtsvm.errors.DataError: Node south has no column 'creatinine'; north has it as a number. Add it,
+    or let it be filled in with missing_columns = "impute".
+    """
+    if missing_columns not in ("refuse", "impute"):
+        raise ParameterError(
+            f"The 'missing_columns' parameter must be 'refuse' or 'impute'. "
+            f"Got {missing_columns!r} instead."
+        )
+    names = dict.fromkeys(name for schema in nodes.values() for name in schema.names)
+    return Schema(tuple(_agree_column(name, nodes, missing_columns) for name in names))
+
+
+def _agree_column(name: str, nodes: Mapping[str, Schema], missing_columns: str) -> ColumnSchema:
+    owners = {node: schema[name] for node, schema in nodes.items() if name in schema}
+    first, agreed = next(iter(owners.items()))
+    if missing_columns == "refuse":
+        for node, schema in nodes.items():
+            if name not in schema:
+                raise DataError(_absent(name, node, schema, first, agreed))
+    for node, column in owners.items():
+        agreed = _join(node, column, first, agreed)
+    return agreed
+
+
+def _absent(name: str, node: str, schema: Schema, owner: str, column: ColumnSchema) -> str:
+    close = difflib.get_close_matches(name.lower(), [n.lower() for n in schema.names], n=1)
+    meant = next((n for n in schema.names if close and n.lower() == close[0]), None)
+    remedy = (
+        f"Is it the column {meant!r}? Then rename it."
+        if meant
+        else 'Add it, or let it be filled in with missing_columns = "impute".'
+    )
+    return f"Node {node} has no column {name!r}; {owner} has it as {column.words}. {remedy}"
+
+
+def _join(node: str, column: ColumnSchema, first: str, agreed: ColumnSchema) -> ColumnSchema:
+    kind = join_kinds(agreed.kind, column.kind)
+    if kind is None:
+        raise DataError(
+            f"Node {node} has {column.name!r} as {column.words}; {first} has it as "
+            f"{agreed.words}. Write it alike, or declare its kind."
+        )
+    if None not in (column.unit, agreed.unit) and column.unit != agreed.unit:
+        raise DataError(
+            f"Node {node} has {column.name!r} in {column.unit}; {first} has it in {agreed.unit}. "
+            "Convert one of them."
+        )
+    levels = tuple(sorted({*agreed.levels, *column.levels}))
+    return ColumnSchema(column.name, kind, agreed.unit or column.unit, levels)

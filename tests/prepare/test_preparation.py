@@ -1,0 +1,162 @@
+"""The transformer: what it leaves out and says, what it stores, what it refuses."""
+
+import contextlib
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
+
+from dtsvm import Preparation
+from dtsvm.data import frame_records
+from dtsvm.errors import DataError, ModelFileError, ParameterError
+from dtsvm.prepare import Plan, agreeing, encode, run_alone
+
+
+def table(n=40, seed=0):
+    rng = np.random.default_rng(seed)
+    age = rng.normal(60, 10, n)
+    age[::7] = np.nan
+    return pd.DataFrame(
+        {
+            "patient_id": np.arange(1000, 1000 + n),
+            "age": age,
+            "smoker": rng.choice(["yes", "no"], n),
+            "ward": rng.choice(["A", "B", "C"], n),
+            "seen": pd.date_range("2024-01-01", periods=n).astype(str),
+            "country": "DK",
+            "limbs": 4.0,
+        }
+    )
+
+
+def test_what_is_left_out_is_said():
+    made = Preparation(min_count=5).fit(table())
+    assert made.notes_ == (
+        "Column 'patient_id' looks like an identifier and is left out; declare its kind to use it.",
+        "Column 'seen' holds dates and is left out; declare its kind to use it.",
+        "Column 'country' is 'DK' in every row; it is left out.",
+        "Column 'limbs' is 4 wherever it has a value; it is left out.",
+    )
+    assert made.get_feature_names_out().tolist() == [
+        "age", "age=(missing)", "smoker", "ward=A", "ward=B", "ward=C",
+    ]  # fmt: skip
+
+
+def test_rare_and_unseen_levels_go_together():
+    ward = ["A"] * 12 + ["B"] * 12 + ["C", "D", None]
+    made = Preparation().fit({"ward": np.array(ward, object)})
+    assert made.get_feature_names_out().tolist() == ["ward=A", "ward=B", "ward=(other)"]
+    assert made.notes_ == (
+        "Column 'ward': 3 of 5 levels have fewer than 10 rows and go together as (other).",
+    )
+    new = np.array(["C", "never seen", None, "B"], object)
+    assert made.transform({"ward": new}).tolist() == [[0, 0, 1]] * 3 + [[0, 1, 0]]
+
+
+def test_an_unseen_level_is_no_level_where_none_was_rare():
+    made = Preparation(min_count=1).fit({"ward": ["A", "B", "A"]})
+    assert made.transform({"ward": ["C"]}).tolist() == [[0, 0]]
+
+
+def test_columns_are_found_by_name_and_extra_ones_ignored():
+    rows = table()
+    made = Preparation().fit(rows)
+    turned = rows[list(reversed(rows.columns))].assign(extra="x")
+    assert np.array_equal(made.transform(turned), made.transform(rows))
+
+
+def test_a_missing_column_is_refused_or_filled():
+    rows = table()
+    with pytest.raises(DataError, match="X has no column 'age' for a feature"):
+        Preparation().fit(rows).transform(rows.drop(columns="age"))
+    made = Preparation(missing_columns="impute").fit(rows)
+    X = made.transform(rows.drop(columns="age"))
+    assert X[:, 0].tolist() == [0.0] * len(rows)
+    assert X[:, 1].tolist() == [1.0] * len(rows)
+
+
+def test_a_word_in_a_column_of_numbers_is_refused_at_prediction():
+    made = Preparation().fit({"age": [60.5, 70.5]})
+    with pytest.raises(DataError, match=r"X, row 2: column 'age' has 'old', which is not a number"):
+        made.transform({"age": np.array(["61", "old"], object)})
+
+
+def test_a_plan_survives_json():
+    made = Preparation(min_count=3).fit(table(), node=np.arange(40) % 3)
+    again = Preparation.from_dict(json.loads(json.dumps(made.to_dict())))
+    assert again.plan_ == made.plan_
+    assert again.min_count == 3
+    assert np.array_equal(again.transform(table(seed=1)), made.transform(table(seed=1)))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda d: d.pop("features"),
+        lambda d: d["features"][0].update(mean=float("nan")),
+        lambda d: d["features"][0].update(column="nowhere"),
+        lambda d: d["features"].clear(),
+        lambda d: d["columns"][0].update(kind="strange"),
+        lambda d: d.update(columns=3),
+    ],
+)
+def test_a_damaged_plan_is_refused(damage):
+    content = Preparation().fit(table()).to_dict()
+    damage(content)
+    with pytest.raises(ModelFileError, match="Train again"):
+        Plan.from_dict(content)
+
+
+def test_weights_in_the_columns_own_units_give_the_same_values():
+    rows = table()[["age", "smoker"]].fillna({"age": 60.0})
+    made = Preparation().fit(rows)
+    coef, intercept = np.array([2.0, -3.0]), 0.5
+    weights, bias = made.plan_.original(coef, intercept)
+    raw = np.column_stack([rows["age"], rows["smoker"] == "yes"])
+    np.testing.assert_allclose(raw @ weights + bias, made.transform(rows) @ coef + intercept)
+
+
+def test_it_is_a_transformer_like_any_other():
+    made = clone(Preparation(kinds={"ward": "category"}, min_count=2))
+    y = np.arange(40) % 2
+    pipeline = make_pipeline(made, LinearSVC()).fit(table(), y)
+    assert set(pipeline.predict(table())) <= {0, 1}
+
+
+def test_a_node_supplies_its_own_total():
+    """What an agent does: its vector goes out, the network's sum comes back."""
+    north, south = table(20, 1).drop(columns="seen"), table(30, 2).drop(columns="seen")
+    pooled = Preparation(min_count=2).fit(pd.concat([north, south], ignore_index=True))
+    both = frame_records(pd.concat([north, south], ignore_index=True))
+    other = agreeing(encode(both.take(np.arange(20, 50)), both.schema), 2)
+    heard = [next(other)]
+
+    def total(vector):
+        summed = vector + heard[-1]
+        with contextlib.suppress(StopIteration):
+            heard.append(other.send(summed))
+        return summed
+
+    plan = run_alone(agreeing(encode(both.take(np.arange(20)), both.schema), 2), total)
+    assert plan.names == pooled.plan_.names
+    for one, same in zip(plan.features, pooled.plan_.features, strict=True):
+        assert np.isclose(one.mean, same.mean, rtol=1e-12)
+        assert np.isclose(one.scale, same.scale, rtol=1e-12)
+
+
+def test_nothing_to_make_features_of_is_refused():
+    with pytest.raises(DataError, match="No column is left to make a feature of"):
+        Preparation().fit({"country": ["DK", "DK"]})
+
+
+def test_parameters_out_of_range_are_refused():
+    with pytest.raises(ParameterError, match="'min_count' parameter of Preparation must be a pos"):
+        Preparation(min_count=0).fit({"a": [1.5, 2.5]})
+    with pytest.raises(ParameterError, match="'missing_columns' parameter of Preparation must be"):
+        Preparation(missing_columns="drop").fit({"a": [1.5, 2.5]})
+    with pytest.raises(DataError, match="X has 2 rows, but node has 3"):
+        Preparation().fit({"a": [1.5, 2.5]}, node=[1, 2, 3])

@@ -7,7 +7,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from dtsvm import CSVM, CTSVM, DSVM, DTSVM, Network
+from dtsvm import CSVM, CTSVM, DSVM, DTSVM, Network, Session
 from dtsvm.errors import NotConvergedWarning
 from reference import solve_pooled
 
@@ -198,3 +198,59 @@ def test_clone_and_pickle_keep_everything(make, data):
     back = pickle.loads(pickle.dumps(clf))
     assert np.array_equal(back.predict(X, task=task), clf.predict(X, task=task))
     assert clone(clf).get_params() == clf.get_params()
+
+
+def test_a_task_of_one_class_trains_with_the_others(data):
+    X, y, task, node = data
+    y = np.where(task == "z", 1, y)
+    ours = DTSVM("ring", C=0.3, tol=1e-7).fit(X, y, task=task, node=node)
+    assert ours.task_classes_.tolist() == [[0, 1]] * 3
+    _, index = np.unique(task, return_inverse=True)
+    share = np.array([len(np.unique(node[index == t])) for t in range(3)])
+    best = solve_pooled(
+        X, 2.0 * y - 1, index, share / share.sum(), C=0.3, common_reg=1.0, specific_reg=1.0
+    )
+    np.testing.assert_allclose(ours.coef_, best.decision[:, :-1], atol=1e-3)
+    assert set(ours.predict(X[task == "z"], task="z")) == {1}
+
+
+def test_a_task_of_one_class_keeps_the_positive_side_it_was_given(data):
+    X, y, task, _ = data
+    y = np.where(task == "z", 1, y)
+    ours = CTSVM(C=0.3, positive={"z": 0}).fit(X, y, task=task)
+    assert ours.task_classes_.tolist() == [[0, 1], [0, 1], [1, 0]]
+    assert (ours.decision_function(X[task == "z"], task="z") < 0).all()
+
+
+@pytest.mark.parametrize(("common", "specific"), [(1.0, 1.0), (0.5, 3.0)])
+def test_alone_both_parts_regularise_one_classifier(data, common, specific):
+    X, y, task, _ = data
+    both = CTSVM(C=0.2, common_reg=common, specific_reg=specific, transfer=False, tol=1e-8)
+    one = CSVM(C=0.2 * (1 / common + 1 / specific), tol=1e-8)
+    np.testing.assert_allclose(
+        both.fit(X, y, task=task).coef_, one.fit(X, y, task=task).coef_, atol=1e-4
+    )
+
+
+def test_specific_reg_counts_by_a_tasks_share(rng):
+    X = rng.normal(size=(40, 3))
+    y = np.where(X[:, 0] + 0.5 * rng.normal(size=40) > 0, 1, -1)
+
+    def trained(n_empty, specific_reg):
+        live = Session(C=0.3, specific_reg=specific_reg, tol=1e-8)
+        live.enter(0, "real", X, y)
+        for t in range(n_empty):
+            live.enter(0, t, labels=(-1, 1))
+        if n_empty:
+            live.couple("real", *range(n_empty))
+        live.run()
+        return live.classifier("real").coef_[0]
+
+    np.testing.assert_allclose(trained(0, 1.0), trained(3, 4.0), atol=1e-4)
+    assert np.abs(trained(0, 1.0) - trained(3, 1.0)).max() > 1e-3
+
+
+def test_n_iter_is_the_number_of_rounds(data):
+    X, y, task, node = data
+    clf = DTSVM("ring", C=0.3).fit(X, y, task=task, node=node)
+    assert clf.n_iter_ == clf.info_.n_rounds == len(clf.history_)

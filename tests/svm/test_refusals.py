@@ -53,10 +53,15 @@ REFUSALS = {
         lambda: DTSVM().fit(X, Y, task=[*TASK[:7], None]),
         "task of row 7 is missing; every row needs one.",
     ),
-    "one label in a task": (
-        lambda: DTSVM().fit(X, [0, 1, 0, 1, 1, 1, 1, 1], task=TASK),
-        "Task 'b' has rows of one class only, 1; a classifier needs rows of two classes somewhere "
-        "in the network.",
+    "one label in a task that no other task has": (
+        lambda: DTSVM().fit(X, [0, 1, 0, 1, 2, 2, 2, 2], task=TASK),
+        "Task 'b' has rows of one class only, 2; a classifier needs rows of two classes somewhere "
+        "in the network, or another task with this label and a second one.",
+    ),
+    "one label in all": (
+        lambda: DTSVM().fit(X, np.ones(8)),
+        "y has rows of one class only, 1.0; a classifier needs rows of two classes somewhere "
+        "in the network, or another task with this label and a second one.",
     ),
     "three labels in a task": (
         lambda: DTSVM().fit(X, [0, 1, 2, 0, 1, 0, 1, 0], task=TASK),
@@ -89,7 +94,9 @@ REFUSALS = {
     ),
     "no task named": (
         lambda: fitted().predict(X),
-        "The model knows several tasks (a, b): say which with task=….",
+        "The model knows several tasks (a, b): say which with task=…, or train on a frame with "
+        "task_column=…. A search or a pipeline hands task on where it was asked to: "
+        "set_fit_request(task=True), and the same for predict, score and decision_function.",
     ),
     "a node that lacks the task": (
         lambda: (

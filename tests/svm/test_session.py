@@ -275,3 +275,13 @@ def test_an_empty_session_says_so():
     with pytest.raises(DataError) as refused:
         Session(Network.ring(3)).run()
     assert str(refused.value) == "The session is empty: let a task enter a node first."
+
+
+def test_rounds_messages_and_seconds_count_from_the_sessions_beginning():
+    live = Session(Network.line(2), C=0.1)
+    for node in range(2):
+        live.enter(node, "sick", [[0.0], [1.0]], [-1, 1])
+    first, second = live.run(rounds=5), live.run(rounds=7)
+    assert (first.n_rounds, second.n_rounds, live.round) == (5, 12, 12)
+    assert second.messages_sent * 5 == first.messages_sent * 12
+    assert second.seconds > first.seconds

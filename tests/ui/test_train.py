@@ -90,13 +90,14 @@ def test_every_setting_reaches_the_estimator(run, files):
         "C": 0.1, "common_reg": 2.0, "specific_reg": 3.0, "task_penalty": 4.0, "node_penalty": 5.0,
         "relaxation": 0.5, "local": "exact", "tol": 0.01, "max_rounds": 500, "max_seconds": 60.0,
         "relays": "auto", "personal": True, "transfer": False, "positive": "sick", "n_jobs": 1,
-        "callback": None, "network": Network.complete(["berlin", "paris", "rome"]),
+        "task_column": None, "node_column": None, "callback": None, "network": Network.complete(["berlin", "paris", "rome"]),
     }  # fmt: skip
 
 
 def test_every_parameter_of_the_estimator_has_an_option():
     options = {option.name for option in train.params}
-    assert set(inspect.signature(DTSVM).parameters) - options == {"callback"}
+    python_only = {"callback", "task_column", "node_column"}  # files have --task and --node
+    assert set(inspect.signature(DTSVM).parameters) - options == python_only
 
 
 def test_groups_and_positive_labels_are_found_by_their_text(run, files):
@@ -282,5 +283,5 @@ def test_a_task_of_one_class_is_refused(run, files):
     (files / "rows.csv").write_text(text)
     assert run(*TRAIN, exit_code=1).stderr == (
         "Error: Task 'cold' has rows of one class only, 'sick'; a classifier needs rows of two "
-        "classes somewhere in the network.\n"
+        "classes somewhere in the network, or another task with this label and a second one.\n"
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.multiclass import check_classification_targets
 
 from dtsvm.errors import DataError, did_you_mean
 
@@ -16,6 +17,7 @@ __all__ = [
     "check_labels",
     "check_positive",
     "encode_levels",
+    "find_classes",
     "name_array",
     "positive_label",
     "signs",
@@ -48,7 +50,51 @@ def _none_at(array: NDArray[Any]) -> NDArray[np.int64]:
     return np.flatnonzero([value is None or value != value for value in array])
 
 
-def two_classes(labels: NDArray[Any], owner: str, positive: Any = None) -> tuple[Any, Any]:
+def find_classes(
+    y: NDArray[Any], what: tuple[list[Any], NDArray[np.int64]], positive: Any, *, is_named: bool
+) -> dict[Hashable, tuple[Any, Any]]:
+    """Return the labels of every task: the negative one and the positive one.
+
+    A task with rows of one label only has the labels of the other tasks that have this label too.
+
+    Parameters
+    ----------
+    y : ndarray
+        Labels.
+    what : (tasks, index)
+        The tasks, and each row's.
+    positive : label, dict or None
+        The positive label: of all tasks, or by task; the larger one by default.
+    is_named : bool
+        Whether the caller named tasks; else there is one, called y.
+    """
+    tasks, index = what
+    check_positive(positive, tasks)
+    is_mixed = y.dtype == object and len(tasks) > 1  # each task may have labels of its own kind
+    if not is_mixed:
+        check_classification_targets(y)
+    found = {}
+    for t, task in enumerate(tasks):
+        mine = y if len(tasks) == 1 else y[index == t]
+        if is_mixed:
+            mine = np.array(mine.tolist())
+            check_classification_targets(mine)
+        found[task] = _distinct(mine)
+    classes = {}
+    for task, labels in found.items():
+        owner = f"Task {task!r}" if is_named else "y"
+        known = _borrowed(labels[0], found) if len(labels) == 1 else labels
+        classes[task] = two_classes(known, owner, positive_label(positive, task))
+    return classes
+
+
+def _borrowed(only: Any, found: dict[Hashable, list[Any]]) -> list[Any]:
+    """The labels of the tasks that have this one too, if they agree; else this one."""
+    others = [labels for labels in found.values() if len(labels) > 1 and only in labels]
+    return others[0] if others and all(set(one) == set(others[0]) for one in others) else [only]
+
+
+def two_classes(labels: Any, owner: str, positive: Any = None) -> tuple[Any, Any]:
     """Return the negative and the positive label of one task's rows.
 
     The positive one is the larger, as in scikit-learn, unless named.
@@ -57,7 +103,8 @@ def two_classes(labels: NDArray[Any], owner: str, positive: Any = None) -> tuple
     if len(distinct) == 1:
         raise DataError(
             f"{owner} has rows of one class only, {distinct[0]!r}; "
-            "a classifier needs rows of two classes somewhere in the network."
+            "a classifier needs rows of two classes somewhere in the network, or another task "
+            "with this label and a second one."
         )
     if len(distinct) > 2:
         some = ", ".join(repr(value) for value in distinct[:5])
@@ -76,9 +123,9 @@ def two_classes(labels: NDArray[Any], owner: str, positive: Any = None) -> tuple
     )
 
 
-def _distinct(labels: NDArray[Any]) -> list[Any]:
+def _distinct(labels: Any) -> list[Any]:
     """The different labels: sorted if they compare, else in order of appearance."""
-    plain = list(dict.fromkeys(np.asarray(labels).tolist()))
+    plain = list(dict.fromkeys(labels if isinstance(labels, list) else np.asarray(labels).tolist()))
     try:
         return sorted(plain)
     except TypeError:

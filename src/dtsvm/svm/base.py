@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from typing import Any, Self
 
 import numpy as np
@@ -11,28 +11,26 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from dtsvm.data.labels import (
-    all_labels,
-    check_positive,
-    encode_levels,
-    name_array,
-    positive_label,
-    signs,
-    two_classes,
-)
-from dtsvm.errors import DataError, NetworkError, NotConvergedWarning, ParameterError, did_you_mean
+from dtsvm.data.labels import all_labels, encode_levels, find_classes, name_array, signs
+from dtsvm.errors import DataError, NotConvergedWarning, did_you_mean
 from dtsvm.problem import Columns, Model, Network
-from dtsvm.problem.settings import count, positive, refusal
+from dtsvm.problem.settings import count, positive
 from dtsvm.rounds import Info, Status
+from dtsvm.svm.answers import Answers
+from dtsvm.svm.frames import take_column
 from dtsvm.svm.rows import estimator_rows
 from dtsvm.svm.session import Session
 
-__all__ = ["Central", "ConsensusSVM", "NamedSession", "Networked", "chosen_groups"]
+__all__ = ["ConsensusSVM", "Levels"]
 
 Levels = tuple[list[Any], NDArray[np.int64]]
+SAY_TASK = (
+    "say which with task=…, or train on a frame with task_column=…. A search or a pipeline hands "
+    "task on where it was asked to: set_fit_request(task=True), and the same for predict, score "
+    "and decision_function."
+)
 
 
 class ConsensusSVM(ClassifierMixin, BaseEstimator):
@@ -64,11 +62,12 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
             `node_coef_`, `node_intercept_`, `classes_`, `task_classes_`, `network_`, `info_` and
             `history_` set.
         """
+        X, task, node = self._columns(X, task, node)
         rows, labels = estimator_rows(self, X, y)
         what = self._levels(task, len(rows), "task")
         where = self._levels(node, len(rows), "node")
         network, where = self._place(where, has_nodes=node is not None)
-        classes = self._find_classes(labels, what, named=task is not None)
+        classes = find_classes(labels, what, self.positive, is_named=task is not None)
         session = self._session(network)
         session._enter_all(rows, self._to_signs(labels, what, classes), where, what,
                            self._groups(what[0]), classes)  # fmt: skip
@@ -93,29 +92,29 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
         task: ArrayLike | None = None,
         node: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
-        """Return xᵀw + b: above 0 for a task's positive label.
+        """Return xᵀw + b for every row.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
             Rows.
         task, node : scalar or array-like of shape (n_rows,), optional
-            Whose classifier to use. `task` may be left out if there is one only; without `node` it
-            is the network's averaged answer.
+            Whose classifier to use. `task` may be left out if there is one only, or if X has the
+            column `task_column`; without `node` it is the network's averaged answer.
 
         Returns
         -------
-        ndarray of shape (n_rows,)
-            The decision values.
+        ndarray of shape (n_rows,) or (n_rows, n_classes)
+            Of two classes: above 0 for the positive one, which is the task's own if `task` is
+            given. Else a value for every label of `classes_`, the largest for the label that is
+            predicted; a label that a row's task does not have gets less than all others.
         """
-        rows, index = self._checked_rows(X, task)
-        place = self._positions(node, len(rows), "node", list(self.nodes_))
-        values = np.empty(len(rows))
-        nodes = [*self.model_.network.nodes, None]  # −1, the last, is the network
-        for t, v in sorted(set(zip(index.tolist(), place.tolist(), strict=True))):
-            mine = (index == t) & (place == v)
-            values[mine] = self.model_.tasks[t].decide(rows[mine], nodes[v])[:, 0]
-        return values
+        asked = self._ask(X, task, node)
+        is_told = task is not None or len(self.tasks_) == 1
+        if is_told and asked.are_signed():
+            return asked.signed()
+        scores = asked.scores(self.classes_)
+        return scores[:, 1] if len(self.classes_) == 2 else scores
 
     def predict(
         self,
@@ -125,11 +124,7 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
         node: ArrayLike | None = None,
     ) -> NDArray[Any]:
         """Return a label for every row; see `decision_function` for `task` and `node`."""
-        is_positive = (self.decision_function(X, task=task, node=node) > 0).astype(int)
-        index = self._positions(task, len(is_positive), "task", list(self.tasks_))
-        if len(self.tasks_) == 1:
-            return np.asarray(np.asarray(self.classes_)[is_positive])
-        return np.array(self.task_classes_[index, is_positive].tolist(), self.classes_.dtype)
+        return self._ask(X, task, node).labels(self.classes_)
 
     def score(
         self,
@@ -151,28 +146,18 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
 
     # Before training
 
+    def _columns(
+        self, X: Any, task: ArrayLike | None, node: ArrayLike | None
+    ) -> tuple[Any, Any, Any]:
+        """Take the columns that say task and node out of a frame; what is given counts more."""
+        X, by_task = take_column(X, self.task_column, "task", is_needed=task is None)
+        X, by_node = take_column(X, self.node_column, "node", is_needed=node is None)
+        return X, by_task if task is None else task, by_node if node is None else node
+
     def _levels(self, values: ArrayLike | None, n_rows: int, name: str) -> Levels:
         if values is None:
             return [0], np.zeros(n_rows, np.int64)
         return encode_levels(values, n_rows, name)
-
-    def _find_classes(
-        self, y: NDArray[Any], what: Levels, named: bool
-    ) -> dict[Hashable, tuple[Any, Any]]:
-        tasks, index = what
-        check_positive(self.positive, tasks)
-        found = {}
-        is_mixed = y.dtype == object and len(tasks) > 1  # each task may have labels of its own kind
-        if not is_mixed:
-            check_classification_targets(y)
-        for t, task in enumerate(tasks):
-            mine = y if len(tasks) == 1 else y[index == t]
-            if is_mixed:
-                mine = np.array(mine.tolist())
-                check_classification_targets(mine)
-            owner = f"Task {task!r}" if named else "y"
-            found[task] = two_classes(mine, owner, positive_label(self.positive, task))
-        return found
 
     def _to_signs(
         self, y: NDArray[Any], what: Levels, classes: dict[Hashable, tuple[Any, Any]]
@@ -250,15 +235,23 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
 
     # Prediction
 
-    def _checked_rows(
-        self, X: ArrayLike, task: ArrayLike | None
-    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    def _ask(self, X: ArrayLike, task: ArrayLike | None, node: ArrayLike | None) -> Answers:
+        """Check rows, and find whom each of them asks."""
         check_is_fitted(self)
+        is_unsaid = task is None and len(self.tasks_) > 1
+        X, by_column = take_column(X, self.task_column, "task", is_needed=is_unsaid)
+        X, _ = take_column(X, self.node_column, "node", is_needed=False)
         rows = estimator_rows(self, X)
-        if task is None and len(self.tasks_) > 1:
+        if is_unsaid and by_column is None:
             names = ", ".join(str(t) for t in self.tasks_)
-            raise DataError(f"The model knows several tasks ({names}): say which with task=….")
-        return rows, self._positions(task, len(rows), "task", list(self.tasks_))
+            raise DataError(f"The model knows several tasks ({names}): {SAY_TASK}")
+        task = by_column if is_unsaid else task
+        return Answers(
+            self.model_,
+            rows,
+            self._positions(task, len(rows), "task", list(self.tasks_)),
+            self._positions(node, len(rows), "node", list(self.nodes_)),
+        )
 
     def _positions(
         self, wanted: ArrayLike | None, n_rows: int, name: str, known: list[Any]
@@ -280,84 +273,6 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
             if value not in position:
                 raise _unknown(name, value, known)
         return np.array([position[value] for value in values], np.int64)[index]
-
-
-class Networked(ConsensusSVM):
-    """Those that run over a network."""
-
-    def _place(self, where: Levels, has_nodes: bool) -> tuple[Network, Levels]:
-        nodes, index = where
-        network = self.network
-        if isinstance(network, str):
-            network = Network.named(network, nodes)
-        elif network is None:
-            network = Network.complete(nodes)
-        elif not isinstance(network, Network):
-            raise refusal(
-                type(self).__name__, "network", "a Network, the name of a shape or None", network
-            )
-        if not has_nodes:
-            return network, ([network.nodes[0]], index)
-        strange = [node for node in nodes if node not in network]
-        if strange:
-            raise NetworkError(
-                f"Node {strange[0]!r} has rows, but is not in the network. "
-                f"{did_you_mean(strange[0], network.nodes)}"
-            )
-        return network, where
-
-    def _make(
-        self, network: Network, common_reg: float, specific_reg: float, **more: Any
-    ) -> Session:
-        return NamedSession(
-            type(self).__name__, network, C=self.C, common_reg=common_reg,
-            specific_reg=specific_reg, node_penalty=self.node_penalty,
-            relaxation=self.relaxation, local=self.local, tol=self.tol, relays=self.relays,
-            n_jobs=self.n_jobs, **more,
-        )  # fmt: skip
-
-
-class Central(ConsensusSVM):
-    """Those that pool the rows on one node; `node` is accepted and changes nothing."""
-
-    def _place(self, where: Levels, has_nodes: bool) -> tuple[Network, Levels]:
-        return Network([0], []), ([0], np.zeros_like(where[1]))
-
-    def _positions(
-        self, wanted: ArrayLike | None, n_rows: int, name: str, known: list[Any]
-    ) -> NDArray[np.int64]:
-        return super()._positions(None if name == "node" else wanted, n_rows, name, known)
-
-
-class NamedSession(Session):
-    """A session whose refusals speak of the estimator that opened it."""
-
-    def __init__(self, owner: str, network: Network, **options: Any) -> None:
-        self._owner = owner
-        super().__init__(network, **options)
-
-
-def chosen_groups(transfer: Any, tasks: list[Any]) -> list[list[Any]]:
-    """Return the groups of tasks that `transfer` asks for."""
-    if transfer is True:
-        return [tasks]
-    if transfer is False:
-        return [[task] for task in tasks]
-    if isinstance(transfer, str) or not isinstance(transfer, Sequence):
-        raise ParameterError(
-            f"The 'transfer' parameter must be True, False or a list of groups of tasks. "
-            f"Got {transfer!r} instead."
-        )
-    groups = [list(group) for group in transfer]
-    named = [task for group in groups for task in group]
-    for task in named:
-        if task not in tasks:
-            raise DataError(
-                f"transfer names task {task!r}, which has no rows. {did_you_mean(task, tasks)}"
-            )
-        if named.count(task) > 1:
-            raise ParameterError(f"transfer names task {task!r} twice; a task is in one group.")
-    return groups + [[task] for task in tasks if task not in named]
 
 
 def _unknown(name: str, value: Any, known: list[Any]) -> DataError:

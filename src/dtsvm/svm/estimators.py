@@ -7,7 +7,8 @@ from typing import Any
 
 from dtsvm.problem import Network
 from dtsvm.rounds import Info
-from dtsvm.svm.base import Central, ConsensusSVM, NamedSession, Networked, chosen_groups
+from dtsvm.svm.base import ConsensusSVM
+from dtsvm.svm.placing import Central, NamedSession, Networked, chosen_groups
 from dtsvm.svm.session import Session
 
 __all__ = ["CSVM", "CTSVM", "DSVM", "DTSVM", "METHODS"]
@@ -40,6 +41,9 @@ class DTSVM(Networked):
         Whether different tasks are linked across the network: each node its own task.
     positive : label or dict, optional
         The label of the positive side, for all tasks or by task; the larger one by default.
+    task_column, node_column : str, optional
+        Columns of a frame (pandas, polars) that say each row's task and node. They are no features.
+        Then nothing need be routed: every scorer, search and meta-estimator of scikit-learn works.
     relays : {None, "auto"}
         "auto": nodes between the holders of a task pass its messages on.
     local : {"tracking", "exact"}, default="tracking"
@@ -75,6 +79,21 @@ class DTSVM(Networked):
         A row a round.
     network_ : Network
         The network used.
+    model_ : Model
+        All of it, frozen: what `save_model` writes.
+
+    Notes
+    -----
+    A task that trains alone has w₀ and w_t for itself, and with ε₁ = ε₂ = 1 the two together cost
+    ¼‖w₀ + w_t‖²: ``transfer=False`` at C is `DSVM` or `CSVM` at 2C. In general it is `CSVM` at
+    C (1/ε₁ + 1/ε₂).
+
+    The share A_t/A of a task falls as tasks and nodes are added, so one ε₂ ties a task less and
+    less: to keep w_t as it was, multiply `specific_reg` by what A_t/A was divided by. Tasks
+    without rows count too.
+
+    A task with rows of one label only trains with the others if another task has this label and a
+    second one; its labels are then that task's.
 
     Examples
     --------
@@ -107,6 +126,8 @@ class DTSVM(Networked):
         transfer: bool | Sequence[Sequence[Hashable]] = True,
         personal: bool = False,
         positive: Any = None,
+        task_column: str | None = None,
+        node_column: str | None = None,
         relays: str | None = None,
         local: str = "tracking",
         tol: float = 1e-4,
@@ -125,6 +146,8 @@ class DTSVM(Networked):
         self.transfer = transfer
         self.personal = personal
         self.positive = positive
+        self.task_column = task_column
+        self.node_column = node_column
         self.relays = relays
         self.local = local
         self.tol = tol
@@ -154,9 +177,9 @@ class DSVM(Networked):
 
     Parameters
     ----------
-    network, C, node_penalty, relaxation, positive, relays, local, tol, max_rounds, max_seconds
-        As in `DTSVM`; likewise `n_jobs` and `callback`. A node penalty of 2η gives the iterates of
-        the paper cited above at its η.
+    network, C, node_penalty, relaxation, positive, task_column, node_column, relays, local, tol
+        As in `DTSVM`; likewise `max_rounds`, `max_seconds`, `n_jobs` and `callback`. A node penalty
+        of 2η gives the iterates of the paper cited above at its η.
 
     Examples
     --------
@@ -178,6 +201,8 @@ class DSVM(Networked):
         node_penalty: float | str = "auto",
         relaxation: float = 0.8,
         positive: Any = None,
+        task_column: str | None = None,
+        node_column: str | None = None,
         relays: str | None = None,
         local: str = "tracking",
         tol: float = 1e-4,
@@ -191,6 +216,8 @@ class DSVM(Networked):
         self.node_penalty = node_penalty
         self.relaxation = relaxation
         self.positive = positive
+        self.task_column = task_column
+        self.node_column = node_column
         self.relays = relays
         self.local = local
         self.tol = tol
@@ -212,7 +239,8 @@ class CTSVM(Central):
     Parameters
     ----------
     C, common_reg, specific_reg, task_penalty, relaxation, transfer, positive, local, tol
-        As in `DTSVM`; likewise `max_rounds`, `max_seconds`, `n_jobs` and `callback`.
+        As in `DTSVM`; likewise `task_column`, `node_column`, `max_rounds`, `max_seconds`, `n_jobs`
+        and `callback`.
 
     Examples
     --------
@@ -235,6 +263,8 @@ class CTSVM(Central):
         relaxation: float = 0.8,
         transfer: bool | Sequence[Sequence[Hashable]] = True,
         positive: Any = None,
+        task_column: str | None = None,
+        node_column: str | None = None,
         local: str = "tracking",
         tol: float = 1e-4,
         max_rounds: int = 10_000,
@@ -249,6 +279,8 @@ class CTSVM(Central):
         self.relaxation = relaxation
         self.transfer = transfer
         self.positive = positive
+        self.task_column = task_column
+        self.node_column = node_column
         self.local = local
         self.tol = tol
         self.max_rounds = max_rounds
@@ -275,7 +307,7 @@ class CSVM(Central):
 
     Parameters
     ----------
-    C, positive, local, tol, max_rounds, max_seconds, n_jobs, callback
+    C, positive, task_column, node_column, local, tol, max_rounds, max_seconds, n_jobs, callback
         As in `DTSVM`.
 
     Examples
@@ -291,6 +323,8 @@ class CSVM(Central):
         *,
         C: float = 1.0,
         positive: Any = None,
+        task_column: str | None = None,
+        node_column: str | None = None,
         local: str = "tracking",
         tol: float = 1e-4,
         max_rounds: int = 10_000,
@@ -300,6 +334,8 @@ class CSVM(Central):
     ) -> None:
         self.C = C
         self.positive = positive
+        self.task_column = task_column
+        self.node_column = node_column
         self.local = local
         self.tol = tol
         self.max_rounds = max_rounds

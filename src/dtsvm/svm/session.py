@@ -284,7 +284,8 @@ class Session(Presence):
         """Train: exactly `rounds` rounds, or to `tol`, or for so many seconds at most.
 
         Without arguments it trains to the session's own `tol`. With both `rounds` and `tol` it
-        stops at whichever comes first. Ctrl-C stops after a whole round.
+        stops at whichever comes first. Ctrl-C stops after a whole round. The rounds, messages,
+        bytes and seconds of the `Info` returned are those of the session since it began.
         """
         _, memory = self._need_rows()
         if rounds is not None:

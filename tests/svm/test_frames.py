@@ -1,0 +1,213 @@
+"""Columns that say task and node: scikit-learn's searches, scorers and stacks without routing."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import StackingClassifier
+from sklearn.inspection import permutation_importance
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import (
+    GridSearchCV,
+    LeaveOneGroupOut,
+    StratifiedKFold,
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+    learning_curve,
+)
+
+from dtsvm import CSVM, CTSVM, DSVM, DTSVM, Network, load_model, save_model
+from dtsvm.errors import DataError
+
+CV = StratifiedKFold(3)
+
+
+@pytest.fixture
+def table(rng):
+    n = 180
+    X = rng.normal(size=(n, 4))
+    disease = np.array(["cold", "flu"])[np.arange(n) % 2]
+    site = np.array(["east", "north", "south"])[np.arange(n) // 2 % 3]
+    score = X[:, 0] + 0.6 * X[:, 1] * (disease == "flu") + 0.3 * rng.normal(size=n)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    frame.insert(2, "disease", disease)
+    frame["site"] = site
+    return frame, np.where(score > 0, "sick", "well")
+
+
+def make(**more):
+    return DTSVM(task_column="disease", node_column="site", C=0.1, **more)
+
+
+def test_columns_are_what_task_and_node_would_have_been(table):
+    frame, y = table
+    clf = make().fit(frame, y)
+    plain = frame[list("abcd")]
+    said = DTSVM(C=0.1).fit(plain, y, task=frame["disease"], node=frame["site"])
+    assert clf.feature_names_in_.tolist() == list("abcd")
+    assert np.array_equal(clf.coef_, said.coef_)
+    assert np.array_equal(clf.predict(frame), said.predict(plain, task=frame["disease"]))
+
+
+def test_polars_is_as_good_as_pandas(table):
+    frame, y = table
+    other = pl.DataFrame({name: frame[name].tolist() for name in frame})
+    clf, again = make().fit(frame, y), make().fit(other, y)
+    assert np.array_equal(clf.coef_, again.coef_)
+    assert np.array_equal(clf.predict(frame), again.predict(other))
+    assert cross_val_score(make(), other, y, cv=CV).min() > 0.7
+
+
+@pytest.mark.parametrize("method", [DTSVM, DSVM, CTSVM, CSVM])
+def test_all_four_take_columns(table, method):
+    frame, y = table
+    clf = method(task_column="disease", node_column="site", C=0.1).fit(frame, y)
+    assert clf.tasks_.tolist() == ["cold", "flu"]
+    assert clf.score(frame, y) > 0.85
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", "roc_auc", "balanced_accuracy", "f1_macro"])
+def test_a_grid_search_with_any_scorer(table, scoring):
+    frame, y = table
+    search = GridSearchCV(make(), {"C": [0.001, 0.1]}, scoring=scoring, cv=CV).fit(frame, y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert search.best_score_ > 0.75
+    assert search.predict(frame).shape == y.shape
+
+
+def test_values_and_labels_of_held_out_rows(table):
+    frame, y = table
+    values = cross_val_predict(make(), frame, y, cv=CV, method="decision_function")
+    labels = cross_val_predict(make(), frame, y, cv=CV)
+    assert np.array_equal(np.where(values > 0, "well", "sick"), labels)
+    assert (labels == y).mean() > 0.8
+
+
+def test_a_calibrated_classifier_of_several_tasks(table):
+    frame, y = table
+    clf = CalibratedClassifierCV(make(), cv=CV).fit(frame, y)
+    p = clf.predict_proba(frame)
+    assert p.shape == (180, 2)
+    assert (clf.classes_[p.argmax(axis=1)] == y).mean() > 0.85
+
+
+def test_a_learning_curve(table):
+    frame, y = table
+    sizes, _, scores = learning_curve(make(), frame, y, cv=CV, train_sizes=[0.4, 1.0])
+    assert sizes.tolist() == [48, 120]
+    assert np.isfinite(scores).all()
+
+
+def test_a_stack_over_several_tasks(table):
+    frame, y = table
+    stack = StackingClassifier(
+        [("common", make()), ("alone", make(transfer=False))], LogisticRegression(), cv=CV
+    )
+    assert stack.fit(frame, y).score(frame, y) > 0.85
+
+
+def test_leaving_one_site_out_asks_the_others(table):
+    frame, y = table
+    found = cross_validate(
+        make(), frame, y, groups=frame["site"], cv=LeaveOneGroupOut(), return_estimator=True
+    )
+    assert found["test_score"].min() > 0.75
+    assert [clf.nodes_.tolist() for clf in found["estimator"]] == [
+        ["north", "south"], ["east", "south"], ["east", "north"],
+    ]  # fmt: skip
+
+
+def test_a_networks_site_may_be_left_out_too(table):
+    frame, y = table
+    clf = make(network=Network.complete(["east", "north", "south"]))
+    scores = cross_val_score(clf, frame, y, groups=frame["site"], cv=LeaveOneGroupOut())
+    assert scores.min() > 0.75
+
+
+def test_importances_shuffle_tasks_as_any_column(table):
+    frame, y = table
+    found = permutation_importance(make().fit(frame, y), frame, y, n_repeats=2, random_state=0)
+    assert found.importances_mean.argmax() == 0
+
+
+def test_turned_sides_are_put_right_for_scorers(table):
+    frame, y = table
+    clf = make(positive={"cold": "sick", "flu": "well"}).fit(frame, y)
+    values = clf.decision_function(frame)
+    assert np.array_equal(clf.predict(frame) == "well", values > 0)
+    own = clf.decision_function(frame, task="cold")
+    assert np.array_equal(clf.predict(frame, task="cold") == "sick", own > 0)
+
+
+def test_tasks_of_different_labels_have_a_value_a_label(table):
+    frame, y = table
+    y = np.where(frame["disease"] == "flu", np.where(y == "sick", "ill", "fit"), y)
+    clf = make().fit(frame, y)
+    assert clf.classes_.tolist() == ["fit", "ill", "sick", "well"]
+    values = clf.decision_function(frame)
+    assert values.shape == (180, 4)
+    assert np.array_equal(clf.classes_[values.argmax(axis=1)], clf.predict(frame))
+    assert clf.decision_function(frame, task="cold").shape == (180,)
+
+
+def test_a_saved_model_still_knows_its_columns(table, tmp_path):
+    frame, y = table
+    clf = make().fit(frame, y)
+    save_model(clf, tmp_path / "model.json")
+    again = load_model(tmp_path / "model.json")
+    assert np.array_equal(again.predict(frame), clf.predict(frame))
+    assert clone(again).fit(frame, y).tasks_.tolist() == ["cold", "flu"]
+
+
+def test_what_is_said_counts_more_than_the_column(table):
+    frame, y = table
+    clf = make().fit(frame, y, task=np.arange(180) % 3)
+    assert clf.tasks_.tolist() == [0, 1, 2]
+    assert clf.n_features_in_ == 4
+
+
+def refusal(act):
+    with pytest.raises(DataError) as refused:
+        act()
+    return str(refused.value)
+
+
+def test_a_column_that_is_not_there_is_refused(table):
+    frame, y = table
+    assert refusal(lambda: make().fit(frame.drop(columns="site"), y)) == (
+        "X has no column 'site', which names each row's node. Choose from a, b, c, d."
+    )
+    clf = make().fit(frame, y)
+    assert refusal(lambda: clf.predict(frame.drop(columns="disease"))) == (
+        "X has no column 'disease', which names each row's task. Choose from a, b, c, d, site."
+    )
+
+
+def test_an_array_has_no_columns(table):
+    frame, y = table
+    assert refusal(lambda: make().fit(frame[list("abcd")].to_numpy(), y)) == (
+        "X is an array, but task_column='disease' needs a frame; "
+        "give one of pandas or polars, or say task=…."
+    )
+
+
+def test_an_unknown_task_in_the_column_is_refused(table):
+    frame, y = table
+    clf = make().fit(frame, y)
+    strange = frame.assign(disease="gout")
+    assert refusal(lambda: clf.predict(strange)) == "Unknown task 'gout'. Choose from cold, flu."
+
+
+def test_a_search_without_routing_says_what_is_missing(table):
+    frame, y = table
+    search = GridSearchCV(DTSVM(C=0.1), {"C": [0.1]}, cv=CV, error_score="raise", scoring="roc_auc")
+    rows = frame[list("abcd")].to_numpy()
+    said = refusal(lambda: search.fit(rows, y, task=frame["disease"].to_numpy()))
+    assert said == (
+        "The model knows several tasks (cold, flu): say which with task=…, or train on a frame "
+        "with task_column=…. A search or a pipeline hands task on where it was asked to: "
+        "set_fit_request(task=True), and the same for predict, score and decision_function."
+    )

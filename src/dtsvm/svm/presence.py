@@ -169,6 +169,19 @@ class Presence:
         per_node = dict(zip(nodes, wrong[:-1].tolist(), strict=True))
         return Risk(per_node, float(wrong[:-1].mean()), float(wrong[-1]))
 
+    def decisions(self, task: Task) -> dict[Node, NDArray[np.float64]]:
+        """Return the decision of every node that holds a task: weights, and the bias last."""
+        self._known_task(task)
+        holders = self._holders(task)
+        found = self._decision(task, list(holders.values()))
+        return dict(zip(holders, found, strict=True))
+
+    def row_counts(self, task: Task) -> dict[Node, int]:
+        """Return how many rows of a task each node holds."""
+        self._known_task(task)
+        slots = self._need_rows()[0].state.row_slots
+        return {node: len(slots[agent]) for node, agent in self._holders(task).items()}
+
     def _need_rows(self) -> tuple[Membership, Memory]:
         if self._members is None or self._memory is None:
             raise DataError("The session is empty: let a task enter a node first.")

@@ -88,11 +88,7 @@ class Session(Presence):
         )  # fmt: skip
         if relays is not None:
             choice(self._owner, "relays", relays, ("auto",))
-        if not 0 <= loss < 1:
-            raise ParameterError(
-                f"The 'loss' parameter of Session must be a float from 0 to below 1. "
-                f"Got {loss!r} instead."
-            )
+        _check_loss(loss)
         if n_jobs is not None and n_jobs != -1:
             count(self._owner, "n_jobs", n_jobs)
         super().__init__(network, chosen)
@@ -260,14 +256,19 @@ class Session(Presence):
         self._changed("unlink", f"{u!r} and {v!r}")
 
     def set(self, **settings: Any) -> None:
-        """Change settings, such as `C` or `common_reg`, and go on."""
-        known = list(vars(self._settings))
+        """Change settings, such as `C`, `common_reg` or the share of lost messages, and go on."""
+        known = [*vars(self._settings), "loss"]
         for name in settings:
             if name not in known:
                 raise ParameterError(f"Unknown setting {name!r}. {did_you_mean(name, known)}")
-        merged = {**vars(self._settings), **settings}
+        loss = _check_loss(settings.get("loss", self._carrier["loss"]))
+        rest = {name: value for name, value in settings.items() if name != "loss"}
+        merged = {**vars(self._settings), **rest}
         self._settings = Settings.checked(self._owner, **merged)
-        if self._members:
+        self._carrier["loss"] = loss
+        if self._memory:
+            self._memory.loss = loss
+        if self._members and rest:
             self._members.state.set(self._settings)
         self._changed("set", ", ".join(f"{k}={v!r}" for k, v in settings.items()))
 
@@ -433,3 +434,12 @@ class Session(Presence):
         if u == v:
             raise NetworkError(f"Node {u!r} is linked to itself; a link joins two nodes.")
         return members
+
+
+def _check_loss(loss: Any) -> float:
+    if isinstance(loss, bool) or not isinstance(loss, int | float) or not 0 <= loss < 1:
+        raise ParameterError(
+            f"The 'loss' parameter of Session must be a float from 0 to below 1. "
+            f"Got {loss!r} instead."
+        )
+    return float(loss)

@@ -19,6 +19,7 @@ COMMANDS = {
     "agent": "dtsvm.ui.agent:agent",
     "tell": "dtsvm.ui.agent:tell",
     "status": "dtsvm.ui.agent:status",
+    "watch": "dtsvm.ui.watch:watch",
 }
 
 

@@ -1,4 +1,4 @@
-"""`dtsvm demo`: a whole real network on this machine, one node killed and brought back."""
+"""`dtsvm demo`: a live page, or a real network on this machine, one node killed and back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,7 +25,11 @@ from dtsvm.ui.demo_digits import (
 )
 from dtsvm.ui.network import SHAPES
 from dtsvm.ui.show import print_table, share, short
-from dtsvm.ui.watch import Watch
+from dtsvm.ui.watch import page_options, show_page
+from dtsvm.ui.watch_table import Watch
+
+if TYPE_CHECKING:
+    from dtsvm.ui.page.scene import Scene
 
 try:
     from dtsvm.runtime.agent.node.node import Timing
@@ -50,6 +54,7 @@ def demo() -> None:
     """See it work, on this machine and the bundled digits.
 
     \b
+    dtsvm demo page
     dtsvm demo network --nodes 6
     """  # noqa: D301
 
@@ -104,6 +109,37 @@ def network_(nodes: int, topology: str, seed: int, out: Path | None, seconds: fl
         story.part()
     _report(found, int(simulation.info_.n_rounds))
     _what_next(site, names[0])
+
+
+@demo.command("page")
+@click.option("--nodes", type=click.IntRange(2, 200), default=12, show_default=True,
+              help="How many nodes.")  # fmt: skip
+@click.option("--topology", type=click.Choice(("mesh", *SHAPES)), default="mesh",
+              show_default=True, help="How they are linked.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True,
+              help="Seed of links, rows and lost messages.")  # fmt: skip
+@click.option("--speed", type=click.FloatRange(0.1, 1000), default=30.0, show_default=True,
+              help="Rounds a second.")  # fmt: skip
+@page_options
+def page_(nodes: int, topology: str, seed: int, speed: float, **page: Any) -> None:
+    """Change a network by hand, and see it go to the optimum of those present.
+
+    A live session on the bundled digits, drawn in the browser: kill nodes, bring them back, add
+    some, link and unlink them, couple tasks, lose messages, poison a node.
+
+    \b
+      dtsvm demo page
+      dtsvm demo page --nodes 30 --topology grid --port 8080 --no-open
+    """  # noqa: D301
+
+    def make() -> Scene:
+        from dtsvm.ui.page.demo import DemoNetwork, mesh
+
+        names = [str(i + 1) for i in range(nodes)]
+        network = mesh(names, seed) if topology == "mesh" else Network.named(topology, names)
+        return DemoNetwork(network, seed, speed)
+
+    show_page(make, **page)
 
 
 def _dispensable(graph: Network) -> str:

@@ -1,126 +1,133 @@
-"""Watching agents: a table that stays in place on a terminal, plain lines elsewhere."""
+"""`dtsvm watch`: agents or a saved session, on a page in the browser or as a table here."""
 
 from __future__ import annotations
 
-import math
+import asyncio
+import contextlib
+import secrets
+import sys
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
-from rich.live import Live
-from rich.markup import escape
-from rich.table import Table
 
-from dtsvm.ui.show import short
+from dtsvm.errors import MissingExtraError
+from dtsvm.ui.watch_table import Watch
 
-__all__ = ["Watch"]
+if TYPE_CHECKING:
+    from dtsvm.ui.page.scene import Scene
 
-LINE_SECONDS = 2.0
-COLOURS = {"training": "yellow", "settled": "green", "killed": "bold red", "left": "dim"}
-COLUMNS = ("node", "state", "round", "residual", "neighbours heard", "tasks (rows)", "settled")
-Statuses = Mapping[str, Mapping[str, Any]]
+__all__ = ["page_options", "show_page", "watch"]
+
+LOOK_SECONDS = 0.3
 
 
-class Watch:
-    """What is said and shown about running agents.
-
-    Parameters
-    ----------
-    names : list of str
-        The nodes, in the order of their rows.
-    """
-
-    def __init__(self, names: list[str]) -> None:
-        self.names = names
-        self.marks = dict.fromkeys(names, "starting")  # a state that no status tells
-        self._last: dict[str, Mapping[str, Any]] = {}
-        self._began = time.monotonic()
-        self._line_at = self._began
-        self._console = Console(highlight=False)
-        self._live: Live | None = None
-
-    def __enter__(self) -> Watch:
-        if self._console.is_terminal:
-            self._live = Live(self._table(), console=self._console, refresh_per_second=8)
-            self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._live is not None:
-            self._live.stop()
-
-    def say(self, sentence: str) -> None:
-        """Say what happens, with the seconds since the beginning."""
-        line = f"{time.monotonic() - self._began:5.1f} s  {sentence}"
-        if self._live is None:
-            click.echo(line)
-        else:
-            self._console.print(escape(line))
-
-    def mark(self, name: str, state: str) -> None:
-        """Show a node in a state that it cannot tell itself: starting, killed, left."""
-        self.marks[name] = state
-        self._draw()
-
-    def show(self, statuses: Statuses) -> None:
-        """Show the newest statuses; of a node that is busy, the last one stays."""
-        self._last.update(statuses)
-        for name in statuses:
-            self.marks.pop(name, None)
-        self._draw()
-        if self._live is None and time.monotonic() - self._line_at >= LINE_SECONDS:
-            self._line_at = time.monotonic()
-            self.say(self._summary())
-
-    def _draw(self) -> None:
-        if self._live is not None:
-            self._live.update(self._table(), refresh=True)
-
-    def _state(self, name: str) -> str:
-        if name in self.marks:
-            return self.marks[name]
-        status = self._last[name]
-        if status["is_settled"]:
-            return "settled"
-        return "training" if status["round"] else "meeting"
-
-    def _table(self) -> Table:
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        for i, column in enumerate(COLUMNS):
-            table.add_column(column, justify="right" if i in (2, 3, 4) else "left", no_wrap=True)
-        for name in self.names:
-            state = self._state(name)
-            colour = COLOURS.get(state, "cyan")
-            is_here = name in self._last and state not in ("starting", "killed")
-            cells = self._cells(self._last[name]) if is_here else [""] * 5
-            table.add_row(escape(name), f"[{colour}]{state}[/]", *map(escape, cells))
-        return table
-
-    def _cells(self, status: Mapping[str, Any]) -> list[str]:
-        # A settled node computes no rounds: whom it hears are those that are present.
-        heard = status["present"] if status["is_settled"] else status["heard"]
-        return [
-            f"{status['round']:,}",
-            _residual(status["residual"]),
-            f"{len(heard)} of {len(status['neighbours'])}",
-            ", ".join(f"{task} ({rows})" for task, rows in status["tasks"].items()),
-            "yes" if status["is_settled"] else "no",
-        ]
-
-    def _summary(self) -> str:
-        """Word all nodes in one line, for a log."""
-        states = [self._state(name) for name in self.names]
-        counts = {state: states.count(state) for state in dict.fromkeys(states)}
-        told = ", ".join(f"{n} {state}" for state, n in counts.items())
-        here = [self._last[n] for n in self.names if n in self._last and n not in self.marks]
-        if not here:
-            return told
-        rounds = [status["round"] for status in here]
-        worst = max(status["residual"] for status in here)
-        return f"{told}; round {min(rounds):,} to {max(rounds):,}, residual {_residual(worst)}"
+def page_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of every command that shows a page."""
+    for option in (
+        click.option("--open/--no-open", "is_opened", default=None,
+                     help="Open the browser.  [default: on a terminal]"),
+        click.option("--port", type=click.IntRange(0, 65535), default=0,
+                     help="Port to serve at.  [default: any free one]"),
+        click.option("--host", default="127.0.0.1", show_default=True,
+                     help="Address to serve at; any but loopback lets other machines look."),
+    ):  # fmt: skip
+        command = option(command)
+    return command
 
 
-def _residual(value: float) -> str:
-    return short(value) if math.isfinite(value) else "–"  # before the first round
+@click.command()
+@click.argument("configs", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--session", type=click.Path(path_type=Path),
+              help="A saved session instead of agents; the page follows the file.")  # fmt: skip
+@click.option("--control", is_flag=True,
+              help="Let the page tell agents to leave, and tasks to train together.")  # fmt: skip
+@click.option("--text", is_flag=True, help="A table in this terminal instead of a page.")
+@page_options
+def watch(
+    configs: tuple[Path, ...], session: Path | None, control: bool, text: bool, **page: Any
+) -> None:
+    """Watch agents, or a saved session, until Ctrl-C.
+
+    CONFIGS are the node.toml files of agents on this machine. The page is served on loopback to
+    whoever has the address printed; it changes nothing unless started with --control.
+
+    \b
+      dtsvm watch site/*/node.toml
+      dtsvm watch site/*/node.toml --text
+      dtsvm watch --session state.npz
+    """  # noqa: D301
+    if bool(configs) == bool(session):
+        raise click.UsageError("Name the node.toml files of agents, or a --session, and not both.")
+    if session and (control or text):
+        raise click.UsageError("A saved session is shown on a page that only looks.")
+    folders = [path.absolute().parent for path in configs]
+    if text:
+        _need_agents()
+        _watch_table(folders)
+    else:
+        show_page(lambda: _scene(session, folders, control), **page)
+
+
+def show_page(make: Callable[[], Scene], *, host: str, port: int, is_opened: bool | None) -> None:
+    """Serve what `make` returns until Ctrl-C, and say where."""
+    try:
+        from dtsvm.ui.page.serve import Served, is_loopback, open_port, serve
+    except ImportError as error:
+        raise MissingExtraError(
+            "The page needs starlette and uvicorn, which are not installed. "
+            'Install them with: pip install "dtsvm[page]"'
+        ) from error
+    with contextlib.closing(open_port(host, port)) as taken:
+        scene = make()
+        served = Served(host, taken.getsockname()[1], secrets.token_urlsafe(16))
+        click.echo(f"{scene.title}: {served.address}")
+        if not is_loopback(host):
+            click.echo(
+                "Other machines can reach this page; whoever has the address sees it, and what it "
+                "shows travels unencrypted.",
+                err=True,
+            )
+        click.echo("Ctrl-C ends it.")
+        if sys.stdout.isatty() if is_opened is None else is_opened:
+            click.launch(served.address)
+        serve(scene, taken, served)
+
+
+def _scene(session: Path | None, folders: list[Path], control: bool) -> Scene:
+    if session is not None:
+        from dtsvm.ui.page.saved import SavedSession
+
+        return SavedSession(session)
+    _need_agents()
+    from dtsvm.ui.page.agents import Agents
+
+    return Agents(folders, can_change=control)
+
+
+def _need_agents() -> None:
+    try:
+        import dtsvm.ui.page.agents  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError(
+            "Agents need grpcio, protobuf and cryptography, which are not installed. "
+            'Install them with: pip install "dtsvm[agent]"'
+        ) from error
+
+
+def _watch_table(folders: list[Path]) -> None:
+    """Show the agents in a table that stays in place, or as lines, until Ctrl-C."""
+    from dtsvm.ui.page.agents import ask_all
+
+    names = [folder.name for folder in folders]
+    with contextlib.suppress(KeyboardInterrupt), Watch(names) as table:
+        while True:
+            found = {folder.name: status for folder, status in
+                     asyncio.run(ask_all(folders)).items()}  # fmt: skip
+            for name in names:
+                if name not in found:
+                    table.mark(name, "not running")
+            table.show(found)
+            time.sleep(LOOK_SECONDS)

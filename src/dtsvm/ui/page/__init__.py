@@ -1,0 +1,1 @@
+"""The live page: a network drawn in the browser, on loopback, while it trains."""

@@ -243,7 +243,7 @@ REFUSALS = {
     "an unknown setting": (
         lambda live: live.set(common_regg=2),
         "Unknown setting 'common_regg'. Choose from C, common_reg, specific_reg, task_penalty, "
-        "node_penalty, relaxation, local, tol. Did you mean 'common_reg'?",
+        "node_penalty, relaxation, local, tol, loss. Did you mean 'common_reg'?",
     ),
     "a bad setting": (
         lambda live: live.set(C=-1),
@@ -285,3 +285,28 @@ def test_rounds_messages_and_seconds_count_from_the_sessions_beginning():
     assert (first.n_rounds, second.n_rounds, live.round) == (5, 12, 12)
     assert second.messages_sent * 5 == first.messages_sent * 12
     assert second.seconds > first.seconds
+
+
+def test_messages_that_begin_to_get_lost_do_not_move_the_optimum(rng):
+    live = session(rng)
+    live.run(tol=1e-9)
+    before = coefs(live)
+    live.set(loss=0.4)
+    live.add_data(0, "a", *block(rng))
+    live.run(tol=1e-9)
+    live.drop_data(0, "a", mask=[False] * 12 + [True] * 12)
+    live.run(tol=1e-9)
+    assert live.events[-3].detail == "loss=0.4"
+    np.testing.assert_allclose(coefs(live), before, atol=1e-4)
+    with pytest.raises(ParameterError, match=r"from 0 to below 1\. Got 1\.5"):
+        live.set(loss=1.5)
+
+
+def test_decisions_and_row_counts_are_by_node(rng):
+    live = session(rng)
+    live.run(rounds=3)
+    found = live.decisions("a")
+    assert live.row_counts("a") == dict.fromkeys(range(5), 12)
+    for node, weights in found.items():
+        one = live.classifier("a", node)
+        assert np.array_equal(weights, np.append(one.coef, one.intercept))

@@ -109,7 +109,7 @@ def session_decisions(live: Session, n_tasks: int) -> np.ndarray:
     Agents entered node by node, so slot order is (node, task).
     """
     state = live._members.state
-    estimate = state.agents["estimate"][state.agents.used]
+    estimate = state.estimate(state.tables.agents.used)
     return (estimate[:, 0] + estimate[:, 1]).reshape(-1, n_tasks, estimate.shape[2])
 
 

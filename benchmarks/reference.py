@@ -95,8 +95,9 @@ def _bound(problem: Problem, pooled) -> float:
     for t in range(problem.n_tasks):
         agents = pooled._members.agents_of(t).values()
         slots = np.concatenate([state.row_slots[agent] for agent in agents])
-        X, y = state.rows["X"][slots], state.rows["y"][slots]
-        dual = np.clip(state.rows["dual"][slots], 0.0, problem.C)
+        rows = state.tables.rows
+        X, y = state.tables.matrix.rows(rows["at"][slots]), rows["y"][slots]
+        dual = np.clip(rows["dual"][slots], 0.0, problem.C)
         plus, minus = dual[y > 0].sum(), dual[y < 0].sum()
         dual = dual * np.where(y > 0, min(plus, minus) / plus, min(plus, minus) / minus)
         v = (y * dual) @ X

@@ -20,7 +20,7 @@ __all__ = ["FOLDER", "ROOT", "keep", "measured", "read"]
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = Path(__file__).resolve().parent / "results"
-PACKAGES = ("dtsvm", "numpy", "scipy", "numba", "scikit-learn", "osqp", "clarabel", "cvxpy-base")
+PACKAGES = ("dtsvm", "numpy", "scipy", "cython", "scikit-learn", "osqp", "clarabel", "cvxpy-base")
 
 
 def measured(

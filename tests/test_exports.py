@@ -7,7 +7,7 @@ import pytest
 
 import dtsvm
 
-PACKAGES = ["dtsvm", "dtsvm.data", "dtsvm.prepare", "dtsvm.problem", "dtsvm.qp", "dtsvm.rounds",
+PACKAGES = ["dtsvm", "dtsvm.data", "dtsvm.prepare", "dtsvm.problem", "dtsvm.kernel", "dtsvm.rounds",
             "dtsvm.runtime", "dtsvm.svm"]  # fmt: skip
 
 

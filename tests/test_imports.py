@@ -18,7 +18,7 @@ OPTIONAL = [
 # scikit-learn itself imports pandas where it is installed, so only what we add counts.
 SCRIPT = """
 import json, sys
-import numpy, scipy.sparse.csgraph, numba, sklearn.base, sklearn.metrics, sklearn.utils.validation
+import numpy, scipy.sparse.csgraph, sklearn.base, sklearn.metrics, sklearn.utils.validation
 import sklearn.exceptions, sklearn.utils.multiclass
 before = set(sys.modules)
 import dtsvm

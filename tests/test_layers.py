@@ -8,7 +8,7 @@ import pytest
 import dtsvm
 
 ROOT = Path(dtsvm.__file__).parent
-ORDER = ["errors", "data", "prepare", "problem", "qp", "rounds", "runtime", "select", "svm",
+ORDER = ["errors", "data", "kernel", "prepare", "problem", "rounds", "runtime", "select", "svm",
          "trials", "ui"]  # fmt: skip
 
 
@@ -33,7 +33,7 @@ def test_a_folder_imports_only_folders_before_it(folder):
                 assert name.split(".")[1] in allowed, f"{path.name} imports {name}"
 
 
-@pytest.mark.parametrize("folder", ["problem", "qp", "rounds", "select"])
+@pytest.mark.parametrize("folder", ["kernel", "problem", "rounds", "select"])
 def test_the_mathematics_has_no_sockets_clock_printing_or_hidden_randomness(folder):
     banned = {
         "socket",

@@ -43,19 +43,19 @@ class Links:
     def of(cls, live: Session) -> Links:
         """Take over the penalties that a session of ours chose; agents are numbered as entered."""
         state = live._members.state
-        halves = state.halves
+        halves, agents = state.tables.ends, state.tables.agents
         ids = halves.used
         place = np.zeros(halves.capacity, int)
         place[ids] = np.arange(len(ids))
         rho = halves["penalty"][ids]
         by_feature = np.repeat(rho[:, :1], state.n_features + 1, axis=1)
         by_feature[:, -1] = rho[:, 1]
-        agent = np.zeros(state.agents.capacity, int)
-        agent[state.agents.used] = np.arange(len(state.agents.used))
+        agent = np.zeros(agents.capacity, int)
+        agent[agents.used] = np.arange(len(agents.used))
         return cls(
             agent[halves["owner"][ids]],
             place[halves["twin"][ids]],
-            halves["is_wide"][ids],
+            halves["is_wide"][ids] > 0,
             by_feature,
         )
 

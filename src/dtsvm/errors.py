@@ -12,6 +12,9 @@ The whole tree::
 
     sklearn.exceptions.ConvergenceWarning
     └── NotConvergedWarning       training stopped above its tolerance
+
+    UserWarning
+    └── SlowKernelWarning         nothing was compiled: the same answers, slowly
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ __all__ = [
     "NetworkError",
     "NotConvergedWarning",
     "ParameterError",
+    "SlowKernelWarning",
     "did_you_mean",
 ]
 
@@ -70,6 +74,10 @@ class MissingExtraError(DtsvmError, ImportError):
 
 class NotConvergedWarning(ConvergenceWarning):  # type: ignore[misc,unused-ignore]
     """Training stopped before its residuals were below the tolerance."""
+
+
+class SlowKernelWarning(UserWarning):
+    """Nothing was compiled: the same answers come slowly."""
 
 
 def did_you_mean(value: object, choices: Iterable[object]) -> str:

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtsvm.problem import Certificate, objective
-from dtsvm.rounds.bound import Tally, certify
+from dtsvm.rounds.certify import Tally, certify
 from reference import solve_pooled
 
 
@@ -26,15 +26,10 @@ def test_any_classifier_and_any_prices_are_bracketed(seed, n_tasks, C):
     slant = np.array([(inside * y)[task == t].sum() for t in range(n_tasks)])
     u = common + specific[task]
     hinge = np.maximum(0, 1 - y * (Xt * u).sum(axis=1))
-    loss = np.array([hinge[task == t].sum() for t in range(n_tasks)])
-    value = certify(
-        Tally(loss, sides[0] - sides[1], room, slant, *sides),
-        common,
-        specific,
-        share,
-        (1.5, 0.5),
-        C,
-    )
+    loss = np.array([C * hinge[task == t].sum() for t in range(n_tasks)])
+    plus, minus = (side[:, -1] for side in sides)
+    tally = Tally(loss, plus, minus, slant, sides[0] - sides[1], room, *sides)
+    value = certify(tally, common, specific, share, (1.5, 0.5, 0.0))
     best = solve_pooled(X, y, task, share, C=C, common_reg=1.5, specific_reg=0.5).objective
     assert value.bound <= best + 1e-7
     assert value.objective >= best - 1e-7
@@ -51,7 +46,7 @@ def test_the_gap_is_relative_to_the_bound():
 
 def test_a_slip_on_the_margin_costs_the_bound_its_square():
     """Ten rows of each class on the margin and one of each far beyond, λ off by `slip`: w = 1."""
-    C, reg = 0.25, (2.0, 2.0)
+    C, reg = 0.25, (2.0, 2.0, 0.0)
     y = np.repeat([1.0, -1.0], 11)
     x = np.where(np.arange(22) % 11 == 10, -y, y)
     rows = np.column_stack([x, np.ones(22)])
@@ -62,8 +57,9 @@ def test_a_slip_on_the_margin_costs_the_bound_its_square():
         inside = np.minimum(lam, C - lam)
         plus, minus = ((lam * (y == s) @ rows)[None] for s in (1, -1))
         room, slant = (inside @ rows)[None], np.array([inside @ y])
-        tally = Tally(np.array([4.0]), plus - minus, room, slant, plus, minus)
-        return 1.5 - certify(tally, w[0], w, np.ones(1), reg, C).bound
+        sides = plus[:, -1], minus[:, -1]
+        tally = Tally(np.array([4.0 * C]), *sides, slant, plus - minus, room, plus, minus)
+        return 1.5 - certify(tally, w[0], w, np.ones(1), reg).bound
 
     np.testing.assert_allclose(lost(0.0), 0.0, atol=1e-12)
     assert 0 < lost(1e-3) < 1e-3

@@ -1,7 +1,7 @@
 import numpy as np
 
 from dtsvm import Network, Session
-from dtsvm.rounds import membership
+from dtsvm.rounds.iterates import Iterates
 
 
 def trained(rng, network, **settings):
@@ -18,8 +18,7 @@ def trained(rng, network, **settings):
 
 def offsets(live):
     state = live._members.state
-    state.prepare()
-    return state, state.agents["offset"][state.used]
+    return state.plan, state.tables.agents["offset"][state.plan.used]
 
 
 def test_offsets_sum_to_zero_over_everybody_who_must_agree(rng):
@@ -28,19 +27,19 @@ def test_offsets_sum_to_zero_over_everybody_who_must_agree(rng):
     live.leave(node=7, task="b")
     live.unlink(*next(iter(live.network)))
     live.decouple("a")
-    state, offset = offsets(live)
+    plan, offset = offsets(live)
     assert np.abs(offset).max() > 0
-    for c, part in enumerate((state.common_part, state.specific_part)):
-        for which in np.unique(part[state.used]):
-            total = offset[part[state.used] == which, c].sum(axis=0)
+    for c, part in enumerate((plan.common_part, plan.specific_part)):
+        for which in np.unique(part[plan.used]):
+            total = offset[part[plan.used] == which, c].sum(axis=0)
             assert np.abs(total).max() < 1e-9 * np.abs(offset).max()
 
 
 def test_each_side_of_a_split_has_offsets_of_its_own(rng):
     live = trained(rng, Network.line(6))
     live.leave(node=2, allow_split=True)
-    state, offset = offsets(live)
-    node = state.agents["node"][state.used]
+    plan, offset = offsets(live)
+    node = plan.tables.agents["node"][plan.used]
     for side in (node < 2, node > 2):
         assert np.abs(offset[side].sum(axis=0)).max() < 1e-9
 
@@ -59,5 +58,5 @@ def shake(seeds):
 
 def test_a_departure_shakes_the_others_much_less_than_without_hand_over(monkeypatch):
     handed = shake(range(5))
-    monkeypatch.setattr(membership, "bequeath", lambda *_: None)
+    monkeypatch.setattr(Iterates, "bequeath", lambda *_: None)
     assert handed < 0.6 * shake(range(5))

@@ -129,7 +129,7 @@ def test_fifty_rounds_equal_proposition_1(network, n_tasks, rng):
         live.enter(v, t, X, y)
     if n_tasks > 1:
         live.couple(*range(n_tasks))
-    estimate = live._members.state.agents["estimate"]
+    estimate = live._members.state.tables.agents["estimate"]
     for _ in range(50):
         paper.round()
         live.step()

@@ -27,8 +27,8 @@ def test_rows_left_where_they_lie_train_to_the_same_bits_as_copied_ones(rng):
         copied.add_rows(slots[k], X[owner == k], y[owner == k])
     for state in (adopted, copied):
         Memory(state).train(max_rounds=50, tol=None)
-    assert adopted.rows["X"] is X
-    assert np.array_equal(adopted.agents["estimate"][slots], copied.agents["estimate"][slots])
+    assert adopted.tables.matrix.X is X
+    assert np.array_equal(adopted.estimate(slots), copied.estimate(slots))
 
 
 def test_rows_left_where_they_lie_can_come_and_go(rng):
@@ -49,6 +49,6 @@ def test_rows_left_where_they_lie_can_come_and_go(rng):
         memory.train(max_rounds=20, tol=None)
         state.add_rows(slots[0], more, signs)
         memory.train(max_rounds=20, tol=None)
-        states.append(state.agents["estimate"][slots])
+        states.append(state.estimate(slots))
     assert np.array_equal(*states)
     assert np.array_equal(X, kept)

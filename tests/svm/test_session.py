@@ -173,7 +173,7 @@ def test_a_sliding_window_drops_the_oldest_rows(rng):
     live.drop_data(0, "a", oldest=10)
     state = live._members.state
     slots = state.row_slots[live._members.agent(0, "a")]
-    np.testing.assert_array_equal(state.rows["X"][slots], X[10:])
+    np.testing.assert_array_equal(state.tables.matrix.rows(state.tables.rows["at"][slots]), X[10:])
 
 
 def test_entering_where_a_relay_stood_makes_it_count(rng):

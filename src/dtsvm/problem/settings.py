@@ -32,6 +32,9 @@ class Settings:
         change, or to machine precision as the paper assumes.
     tol : float
         Training stops at a certified relative gap of ¾ of it, when linked agents agree to 0.4 √tol.
+    bias : {"task", "common", "mixed"}
+        A free bias a task; one for all tasks of a group; or a free common one and a specific one
+        that is regularised as a constant feature of the features' mean square would be.
 
     Examples
     --------
@@ -48,6 +51,7 @@ class Settings:
     relaxation: float = 0.8
     local: Literal["tracking", "exact"] = "tracking"
     tol: float = 1e-4
+    bias: Literal["task", "common", "mixed"] = "task"
 
     @classmethod
     def checked(cls, owner: str, **values: Any) -> Self:
@@ -63,6 +67,8 @@ class Settings:
             raise refusal(owner, "relaxation", "a float between 0 and 1, both excluded", kappa)
         if "local" in values:
             choice(owner, "local", values["local"], ("tracking", "exact"))
+        if "bias" in values:
+            choice(owner, "bias", values["bias"], ("task", "common", "mixed"))
         return cls(**values)
 
 

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from dtsvm.problem.settings import Settings
-from dtsvm.rounds.handover import bequeath, keep_flow
 from dtsvm.rounds.state import State
 
 __all__ = ["Membership"]
@@ -55,7 +54,7 @@ class Membership:
 
     def is_relay(self, agent: int) -> bool:
         """Whether an agent only passes messages on."""
-        return bool(self.state.agents["is_relay"][agent])
+        return bool(self.state.tables.agents["is_relay"][agent])
 
     def links(self) -> list[tuple[Node, Node]]:
         """Return every network link once."""
@@ -118,18 +117,16 @@ class Membership:
                 taught.setdefault(slot, []).append((other, is_wide))
         for slot, teachers in taught.items():
             others, wide = zip(*teachers, strict=True)
-            self.state.welcome(slot, np.array(others), np.array(wide))
+            self.state.iterates.welcome(slot, np.array(others), np.array(wide))
 
     def promote(self, relay: int) -> None:
         """Let a relay take part: from now on it counts."""
-        self.state.agents["is_relay"][relay] = False
-        self.state.set(self.state.settings)
+        self.state.promote(relay)
 
     def leave(self, node: Node, task: Task) -> None:
         """Take one agent away."""
         agent = self.at[node].pop(task)
-        bequeath(self.state.agents, self.state.halves, agent)
-        self.state.remove_agent(agent)
+        self.state.leave(agent)
 
     def link(self, u: Node, v: Node) -> None:
         """Link two nodes and the agents that thereby hear each other."""
@@ -214,10 +211,8 @@ class Membership:
             self.state.link(a, b, is_wide, is_across)
 
     def _cut(self, ours: Iterable[int], theirs: Iterable[int]) -> None:
-        halves = self.state.halves
-        used = halves.used
-        owner, other = halves["owner"][used], halves["owner"][halves["twin"][used]]
+        ends = self.state.tables.ends
+        used = ends.used
+        owner, other = ends["owner"][used], ends["owner"][ends["twin"][used]]
         between = np.isin(owner, list(ours)) & np.isin(other, list(theirs))
-        ends = np.concatenate([used[between], halves["twin"][used[between]]])
-        keep_flow(self.state.agents, halves, ends)
-        self.state.unlink(used[between])
+        self.state.cut(used[between])

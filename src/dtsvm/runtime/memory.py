@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,37 +10,34 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from dtsvm.problem.certificate import Certificate
-from dtsvm.qp import borrowed
-from dtsvm.rounds import (
-    HISTORY,
-    History,
-    Info,
-    State,
-    Status,
-    Stopping,
-    certificates,
-    exchange,
-    local_step,
-)
-from dtsvm.rounds.checks import Sets, check, is_balanced, sets, snapshots
-from dtsvm.rounds.extrapolate import Past, remember
-from dtsvm.rounds.gains import Rules
-from dtsvm.rounds.penalty import is_check
-from dtsvm.rounds.step import Accuracy, AgentArrays, HalfArrays, RowArrays, tightened
+from dtsvm.kernel import compiled
+from dtsvm.problem import Certificate
+from dtsvm.rounds import HISTORY, History, Info, State, Status
+from dtsvm.rounds.agreement import is_balanced
+from dtsvm.rounds.certify import certificates
+from dtsvm.rounds.state import ACCURACY
+from dtsvm.rounds.stopping import SHARE, residual_tol
 
 __all__ = ["Memory"]
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 # Numbers touched in a round below which waking a second thread costs more than it saves.
 PARALLEL_WORK = 4_000_000
 NO_ROUND = np.array([(0, np.inf, np.inf, np.nan, np.inf, 0, 0, 0)], HISTORY)[0]
 CHUNK_SECONDS = 0.2
 CHUNK_NUMBERS = 20_000_000  # touched in at most a few hundredths of a second
+
+
+class Run(NamedTuple):
+    """One call of `train`: when it began and what it wants."""
+
+    started: float
+    first: int  # rounds done before it
+    tol: float | None
 
 
 @dataclass
@@ -68,6 +64,7 @@ class Memory:
     def __post_init__(self) -> None:
         self._rng = np.random.default_rng(self.seed)
         self._threads = self.n_threads or os.cpu_count() or 1
+        self._next_look = 0.0
 
     @property
     def n_rounds(self) -> int:
@@ -86,29 +83,26 @@ class Memory:
 
         Without `tol` it runs `max_rounds`. Ctrl-C ends it with the state of the last whole round.
         """
-        started = time.perf_counter()
-        rule = Stopping(tol, self.n_rounds, self.n_rounds)
-        status = Status.MAX_ROUNDS
-        has_looked = False
+        run = Run(time.perf_counter(), self.n_rounds, tol)
+        status, self._next_look, is_certified = Status.MAX_ROUNDS, 0.0, False
         chunk, last = (1 if on_round else self._first_chunk()), self.n_rounds + max_rounds
         try:
             while self.n_rounds < last and status is Status.MAX_ROUNDS:
                 before = time.perf_counter()
-                self._advance(self._until(chunk, last, rule), rule)
-                has_looked, is_done = self._look(rule)
+                is_certified, is_done = self._advance(min(chunk, last - self.n_rounds), run)
                 if is_done:
                     status = Status.CONVERGED
-                elif max_seconds is not None and time.perf_counter() - started > max_seconds:
+                elif max_seconds is not None and time.perf_counter() - run.started > max_seconds:
                     status = Status.TIME_LIMIT
                 if on_round:
-                    on_round(self._info(status, started))
+                    on_round(self._info(status, run.started))
                 elif time.perf_counter() - before < CHUNK_SECONDS / 4:
                     chunk = min(2 * chunk, 4096)
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
-        if not has_looked:
+        if not is_certified:
             self._certify()
-        info = self._info(status, started)
+        info = self._info(status, run.started)
         self.seconds = info.seconds
         return info
 
@@ -129,31 +123,17 @@ class Memory:
 
     def _first_chunk(self) -> int:
         """How many rounds with a sweep each surely do not take long."""
-        state = self.state
-        numbers = (len(state.rows) + 2 * len(state.halves)) * (state.n_features + 10)
+        tables = self.state.tables
+        numbers = (len(tables.rows) + 2 * len(tables.ends)) * (tables.n_features + 10)
         return max(10, min(CHUNK_NUMBERS // max(numbers, 1), 4096))
 
-    def _until(self, chunk: int, last: int, rule: Stopping) -> int:
-        """How many rounds may pass without looking up: to a limit or a milestone."""
-        return min(chunk, last - self.n_rounds, rule.rounds_to_milestone(self.n_rounds))
-
-    def _look(self, rule: Stopping) -> tuple[bool, bool]:
-        """Certify if it is worth while; say whether it was, and whether training is done."""
-        row = self.history.last[0]
-        is_calm = rule.is_calm(row["primal_residual"], row["dual_residual"])
-        if is_calm and self.n_rounds >= rule.next_look:
-            return True, rule.looked(self.n_rounds, self._certify(), self.state.settings.C)
-        if rule.is_milestone(self.n_rounds):
-            self._certify()
-            return True, False
-        return False, False
-
-    def _certify(self) -> list[tuple[Certificate, int]]:
-        each = certificates(self.state)
-        total = Certificate(sum(c.objective for c, _ in each), sum(c.bound for c, _ in each))
+    def _certify(self) -> None:
+        """Put a certificate beside the last round."""
         row = self.history.last
-        row["objective"], row["gap"] = total.objective, total.gap
-        return each
+        if len(row):
+            each = certificates(self.state)
+            whole = Certificate(sum(c.objective for c in each), sum(c.bound for c in each))
+            row["objective"], row["gap"] = whole.objective, whole.gap
 
     def _info(self, status: Status, started: float) -> Info:
         row = self.history.last[0] if self.n_rounds else NO_ROUND
@@ -169,34 +149,56 @@ class Memory:
             seconds=self.seconds + time.perf_counter() - started,
         )
 
-    def _advance(self, n: int, rule: Stopping) -> None:
-        """Run up to `n` rounds, fewer if they take long or a look at the certificate is due."""
+    def _advance(self, n: int, run: Run) -> tuple[bool, bool]:
+        """Run up to `n` rounds, fewer if they take long or the answer is certified.
+
+        Return whether the last round has a certificate, and whether training is done.
+        """
         state = self.state
         state.prepare()
         drawn_from = self._rng.bit_generator.state
-        heard = self._draw_heard(n)
-        log, over = np.zeros((n, 4)), np.zeros(2, np.int64)
+        job = self._job(n, run)
         try:
-            self._loop(n, heard, log, over, rule)
+            self._loop(job)
         finally:  # Ctrl-C is heard when compiled rounds are over: they count
-            done = int(over[0])
-            if done < n:  # give back the losses of rounds that did not take place
+            done, self._next_look, is_certified, is_done = job.record.progress
+            if self.loss and done < n:  # give back the losses of rounds that did not take place
                 self._rng.bit_generator.state = drawn_from
                 self._draw_heard(done)
-            self.history.append(self._block(log[:done]))
+            self.history.append(self._block(job.log[:done]))
             state.age += done
+        return is_certified, is_done
 
-    def _block(self, log: NDArray[np.float64]) -> NDArray[np.void]:
+    def _job(self, n: int, run: Run) -> _Job:
+        state, log = self.state, np.full((n, 6), np.nan)
+        is_threaded = self._threads > 1
+        pace = {
+            **ACCURACY[state.settings.local],
+            "kappa": state.settings.relaxation,
+            "has_checks": is_balanced(state),
+            "age": state.age,
+            "begun": self.n_rounds - run.first,
+            "residual_tol": residual_tol(run.tol),
+            "gap_tol": SHARE * (run.tol or 0.0),
+            "next_look": self._next_look,
+            "heavy": PARALLEL_WORK / state.n_features if is_threaded else np.inf,
+            "long": 2 * CHUNK_NUMBERS / (state.n_features + 10),
+        }
+        state.snapshots.make_room(state.age, n, state.is_warm, state.settings)
+        past = state.snapshots.record(state.is_warm)
+        return _Job(log, past, pace["heavy"], compiled.Job(log, self._draw_heard(n), pace))
+
+    def _block(self, log: Floats) -> NDArray[np.void]:
         """History rows from the compiled loop's log."""
-        state = self.state
         block = np.zeros(len(log), HISTORY)
         rounds = np.arange(1, len(log) + 1)
         block["round"] = self.n_rounds + rounds
         block["primal_residual"], block["dual_residual"] = log[:, 0], log[:, 1]
         block["sweeps"] = log[:, 2]
-        block["objective"] = block["gap"] = np.nan
+        block["objective"], block["gap"] = log[:, 4], log[:, 5]
+        traffic = self.state.plan.traffic
         block["messages_sent"], block["bytes_sent"] = (
-            before + each * rounds for before, each in zip(self._sent, state.traffic, strict=True)
+            before + each * rounds for before, each in zip(self._sent, traffic, strict=True)
         )
         return block
 
@@ -205,152 +207,53 @@ class Memory:
         last = self.history.last
         return (int(last["messages_sent"][0]), int(last["bytes_sent"][0])) if len(last) else (0, 0)
 
-    def _draw_heard(self, n: int) -> NDArray[np.bool_]:
+    def _draw_heard(self, n: int) -> NDArray[np.uint8]:
         if self.loss == 0.0:
-            return np.zeros((n, 0, 2), bool)
-        firsts = self.state.firsts
+            return np.zeros((n, 0, 2), np.uint8)
+        firsts = self.state.plan.firsts
         heard = self._rng.random((n, len(firsts), 2)) >= self.loss
-        heard[:, ~self.state.halves["is_across"][firsts]] = True
-        return heard
+        heard[:, self.state.tables.ends["is_across"][firsts] == 0] = True
+        return heard.view(np.uint8)
 
-    def _loop(
-        self,
-        n: int,
-        heard: NDArray[np.bool_],
-        log: NDArray[np.float64],
-        over: Ints,
-        rule: Stopping,
-    ) -> None:
-        """Run `n` rounds, each on one thread or on all, as the last one's work suggests.
-
-        It runs fewer if they take long, or if agents are calm and the rule wants a look.
-        """
-        state = self.state
-        world = _World(
-            state.used,
-            state.firsts,
-            state.agent_arrays(),
-            state.row_arrays(),
-            state.half_arrays(),
-            state.rules(),
-            sets(state),
-            snapshots(state, n),
-        )
-        job = _Job(
-            n,
-            heard,
-            log,
-            over,
-            state.settings.C,
-            state.settings.relaxation,
-            state.accuracy,
-            state.age,
-            state.is_warm,
-            is_balanced(state),
-            rule.residual_tol,
-            rule.next_look - self.n_rounds,
-            PARALLEL_WORK / state.n_features if self._threads > 1 else np.inf,
-            2 * CHUNK_NUMBERS / (state.n_features + 10),
-        )
-        looks = float(len(world.rows.ids))
-        while not _is_over(job):
+    def _loop(self, job: _Job) -> None:
+        """Run rounds, each on one thread or on all, as the last one's work suggests."""
+        plan = self.state.plan
+        arrays = plan.rows, plan.agents, plan.ends
+        looks = float(len(plan.row_order))
+        while not compiled.is_over(job.record):
             if looks < job.heavy:
-                _rounds(world, job)
+                compiled.run(*arrays, plan.sets, job.past, plan.work, plan.sums, job.record)
+                looks = job.record.last_looks
             else:
-                self._rounds_threaded(world, job)
-            looks = log[over[0] - 1, 3]
+                looks = self._rounds_threaded(job)
 
-    def _rounds_threaded(self, world: _World, job: _Job) -> None:
+    def _rounds_threaded(self, job: _Job) -> float:
         """Do the same rounds while they are heavy, agents dealt to threads largest first."""
-        used, agents = world.used, world.agents
-        order = used[np.argsort(-agents.row_count[used], kind="stable")]
-        deal = np.array_split(order, min(len(order), 8 * self._threads))
-        arrays = agents, world.rows, world.halves
+        plan = self.state.plan
+        order = plan.used[np.argsort(-plan.n_rows[plan.used], kind="stable")]
+        deals = np.array_split(order, min(len(order), 8 * self._threads))
+        arrays = plan.rows, plan.agents, plan.ends
+        works = [plan.make_work() for _ in deals]
+        age, looks = self.state.age, float("inf")
         with ThreadPoolExecutor(self._threads) as pool:
-            looks = sys.maxsize
-            while looks >= job.heavy and not _is_over(job):
-                now = Accuracy(*tightened(job.accuracy, job.age + int(job.over[0])))
-                looks = sum(
-                    pool.map(lambda some, now=now: local_step(some, *arrays, job.C, now), deal)
+            while looks >= job.heavy and not compiled.is_over(job.record):
+                now = age + job.record.progress[0]
+                each = pool.map(
+                    lambda some, work, now=now: compiled.local_steps(
+                        some, *arrays, work, job.record, now
+                    ),
+                    deals,
+                    works,
                 )
-                _close_round(looks, world, job)
-
-
-class _World(NamedTuple):
-    """The arrays of everybody here, as compiled rounds take them."""
-
-    used: Ints
-    firsts: Ints
-    agents: AgentArrays
-    rows: RowArrays
-    halves: HalfArrays
-    rules: Rules
-    sets: Sets
-    past: Past
+                job.record.last_looks = looks = sum(each)
+                compiled.close_round(*arrays, plan.sets, job.past, plan.sums, job.record)
+        return looks
 
 
 class _Job(NamedTuple):
-    """Rounds to run; row k of `log` is round k: primal and dual residual, sweeps, rows looked at.
+    """Rounds to run: their log and snapshots, and how many looks at rows make a round heavy."""
 
-    `heard` says which messages of a round arrive. Rounds end early when the residuals are within
-    `tol` after `not_before` rounds, or when they have taken long.
-    """
-
-    n: int
-    heard: NDArray[np.bool_]
-    log: NDArray[np.float64]
-    over: Ints  # how many rounds are over, and rows looked at in them
-    C: float
-    kappa: float
-    accuracy: Accuracy
-    age: int
-    is_warm: bool
-    has_checks: bool
-    tol: float
-    not_before: int
-    heavy: float  # rows looked at in a round that is worth more than one thread
-    long: float  # rows looked at in all rounds before somebody may want to look up
-
-
-@njit(cache=True, nogil=True)
-def _is_over(job: _Job) -> bool:
-    k = job.over[0]
-    if k == 0 or k == job.n:
-        return bool(k == job.n)
-    primal, dual = job.log[k - 1, 0], job.log[k - 1, 1]
-    is_calm = primal <= job.tol and dual <= job.tol and k >= job.not_before
-    return bool(is_calm or job.over[1] > job.long)
-
-
-@njit(cache=True, nogil=True)
-def _close_round(looks: int, world: _World, job: _Job) -> None:
-    """Carry all messages of a round, log the worst residuals and the sweeps done, and check."""
-    used, agents, halves, past = world.used, world.agents, world.halves, world.past
-    k = job.over[0]
-    age = job.age + k + 1
-    has_check = job.has_checks and is_check(age, job.is_warm)
-    primal, dual = exchange(world.firsts, agents, halves, job.kappa, job.heard[k], has_check)
-    drift, norm, sweeps_by = agents.drift, agents.norm, agents.sweeps
-    sweeps = 0
-    for a in used:
-        sweeps += sweeps_by[a]
-        if norm[a] > 0.0:
-            dual = max(dual, drift[a] / norm[a])
-    job.log[k, 0], job.log[k, 1], job.log[k, 2], job.log[k, 3] = primal, dual, sweeps, looks
-    remember(age, job.is_warm, past, agents, halves)
-    if has_check:
-        check(age, job.is_warm, used, agents, world.rows, halves, world.rules, world.sets, past)
-    job.over[0] += 1
-    job.over[1] += looks
-
-
-@njit(cache=True, nogil=True)
-def _rounds(world: _World, job: _Job) -> None:
-    """Run rounds until one is heavy or all are over."""
-    world, job = borrowed((world, job))
-    agents, rows, halves = world.agents, world.rows, world.halves
-    looks = 0
-    while looks < job.heavy and not _is_over(job):
-        now = tightened(job.accuracy, job.age + job.over[0])
-        looks = local_step(world.used, agents, rows, halves, job.C, now)
-        _close_round(looks, world, job)
+    log: Floats
+    past: Any
+    heavy: float
+    record: Any

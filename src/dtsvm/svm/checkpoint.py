@@ -19,7 +19,6 @@ from dtsvm.data.files import digest_of, write_atomically
 from dtsvm.errors import DataError, ModelFileError
 from dtsvm.problem import Settings
 from dtsvm.rounds import Membership
-from dtsvm.rounds.extrapolate import Past
 from dtsvm.runtime import Memory
 from dtsvm.svm.classifier import LinearClassifier
 from dtsvm.svm.presence import Event
@@ -29,19 +28,18 @@ if TYPE_CHECKING:
 
 __all__ = ["load", "save"]
 
-FORMAT, VERSION = "dtsvm session", 4
+FORMAT, VERSION = "dtsvm session", 5
 Arrays = dict[str, NDArray[Any]]
 
 
 def save(live: Session, path: str | PathLike[str]) -> None:
     """Write a session: rows, λ, edge states, history, and who is here."""
     members, memory = live._need_rows()
-    members.state.own_rows()
     arrays: Arrays = {"history": memory.history.array()}
     for name, table in _tables(members).items():
         arrays.update({f"{name}.{key}": values for key, values in table.dump().items()})
-    if (past := members.state.past) is not None:
-        arrays.update({f"past.{key}": value for key, value in past._asdict().items()})
+    if (past := members.state.snapshots.arrays) is not None:
+        arrays.update({f"past.{key}": value for key, value in past.items()})
     owners = list(members.state.row_slots)
     arrays["row_owner"] = np.repeat(owners, [len(members.state.row_slots[a]) for a in owners])
     arrays["row_slot"] = np.concatenate([np.zeros(0, np.int64), *members.state.row_slots.values()])
@@ -95,22 +93,24 @@ def _restore_members(head: dict[str, Any], arrays: Arrays, settings: Settings) -
         head["n_features"],
         settings,
         personal=head["options"]["personal"],
-        dtype=arrays["rows.X"].dtype,
     )
     for name, table in _tables(members).items():
         prefix = f"{name}."
         table.restore({key[len(prefix) :]: arrays[key] for key in arrays if key.startswith(prefix)})
     members.restore(head["members"])
     slots, owner = arrays["row_slot"], arrays["row_owner"]
-    members.state.row_slots = {a: slots[owner == a] for a in head["owners"]}
+    tables = members.state.tables
+    tables.row_slots = {a: slots[owner == a] for a in head["owners"]}
     if "past.z" in arrays:
-        members.state.past = Past(*(arrays[f"past.{key}"] for key in Past._fields))
+        names = ("ages", "z", "x")
+        members.state.snapshots.arrays = {key: arrays[f"past.{key}"] for key in names}
     return members
 
 
 def _tables(members: Membership) -> dict[str, Any]:
-    state = members.state
-    return {"rows": state.rows, "agents": state.agents, "halves": state.halves}
+    tables = members.state.tables
+    named = {"matrix": tables.matrix, "rows": tables.rows}
+    return {**named, "agents": tables.agents, "ends": tables.ends}
 
 
 def _read(path: str | PathLike[str]) -> Arrays:

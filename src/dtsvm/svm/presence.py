@@ -225,11 +225,10 @@ class Presence:
         """Return u = w₀ + w_t with the bias last: of some agents, or the network's one."""
         members, _ = self._need_rows()
         if agents is None:
-            members.state.prepare()
             common, specific = average(members.state)
             holders = list(self._holders(task).values())
             return _agreed(common[holders]) + _agreed(specific[holders])
-        return np.asarray(members.state.agents["estimate"][agents].sum(axis=1))
+        return np.asarray(members.state.estimate(agents).sum(axis=1))
 
     def _rows(self, X: ArrayLike | None, n_features: int | None = None) -> NDArray[Any]:
         known = self._members.state.n_features if self._members else n_features

@@ -18,7 +18,7 @@ from dtsvm.trials.tables import Table
 
 __all__ = ["write_report"]
 
-PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "matplotlib")
+PACKAGES = ("numpy", "scipy", "scikit-learn", "matplotlib")
 CLAIM_COLUMNS = ("experiment", "claim", "regime", "finding", "mean", "low", "high", "repeats",
                  "verdict")  # fmt: skip
 

@@ -131,12 +131,12 @@ def test_what_was_made_with_another_penalty_is_not_used():
     one, other = nodes
     message = wire.Message.FromString(other.begin(carrier.now)["n0"])
     one.begin(carrier.now)
-    before = one.state.halves["state"].copy()
+    before = one.state.tables.ends["state"].copy()
     message.values[0].penalty = np.array([1.0, 2.0], "<f4").tobytes()
     assert one.take("n1", message.SerializeToString(), carrier.now)
     one.finish(carrier.now)
     assert one.heard == ["n1"]
-    assert np.array_equal(one.state.halves["state"], before)
+    assert np.array_equal(one.state.tables.ends["state"], before)
 
 
 def test_rows_that_come_begin_the_checks_anew_everywhere():

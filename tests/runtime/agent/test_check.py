@@ -27,7 +27,11 @@ def pair():
 
 def fingerprint(node):
     state = node.state
-    arrays = [state.agents["estimate"], state.halves["state"], state.rows["dual"]]
+    arrays = [
+        state.tables.agents["estimate"],
+        state.tables.ends["state"],
+        state.tables.rows["dual"],
+    ]
     return (node.round, node.roster.digest, repr(node.mail), [a.tobytes() for a in arrays])
 
 

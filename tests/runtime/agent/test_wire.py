@@ -90,7 +90,7 @@ def test_nothing_but_decisions_crosses_a_link_and_little_beside_them(tmp_path):
     n_checked = 0
     for node in nodes:
         X, y = blocks[node.name, "one"]
-        dual = node.state.rows["dual"][node.state.row_slots[node.holdings["one"].slot]]
+        dual = node.state.tables.rows["dual"][node.state.row_slots[node.holdings["one"].slot]]
         free = dual[(dual > 0) & (dual < 0.1)]
         secrets = [*X[:, :2], *X[:, -2:], y, y[:4], dual, dual[:4], *free[:, None]]
         secrets += [[value] for value in X.ravel()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dtsvm.problem import Settings
+from dtsvm.rounds import Elsewhere
 from dtsvm.runtime.agent.node.balance import Team
 from dtsvm.runtime.agent.node.ends import Ends, Key
 from dtsvm.runtime.agent.node.holdings import Holding
@@ -18,7 +18,6 @@ def adapt(
     roster: Roster,
     holdings: dict[str, Holding],
     ends: Ends,
-    settings: Settings,
     is_personal: bool,
 ) -> list[Team]:
     """Relink a node's agents as the roster says; return who balances penalties with whom."""
@@ -34,7 +33,7 @@ def adapt(
     ends.link_inside(inside, holdings)
     _rank(name, roster, holdings, ends)
     parts = {task: roster.part((name, task), is_personal) for task in holdings}
-    _learn(parts, holdings, ends, settings)
+    _learn(parts, holdings, ends)
     groups = roster.grouped(holdings)
     return [_team(roster, tasks, parts[tasks[0]], holdings, ends) for tasks in groups]
 
@@ -51,15 +50,16 @@ def _rank(name: str, roster: Roster, holdings: dict[str, Holding], ends: Ends) -
     )
 
 
-def _learn(
-    parts: dict[str, Part], holdings: dict[str, Holding], ends: Ends, settings: Settings
-) -> None:
-    """Derive A and the penalties to begin with of the agents here."""
-    is_auto = "auto" in (settings.task_penalty, settings.node_penalty)
+def _learn(parts: dict[str, Part], holdings: dict[str, Holding], ends: Ends) -> None:
+    """Derive A and what penalties begin from, of the agents here."""
     slots = {task: holding.slot for task, holding in holdings.items()}
-    size = {slots[task]: float(len(part.agents)) for task, part in parts.items()}
-    start = {slots[t]: part.start(settings) for t, part in parts.items()} if is_auto else {}
-    ends.state.know(size, start)
+    ends.state.know(
+        Elsewhere(
+            size={slots[task]: float(len(part.agents)) for task, part in parts.items()},
+            flow={slots[task]: part.flow for task, part in parts.items()},
+            square={slots[task]: part.square for task, part in parts.items()},
+        )
+    )
 
 
 def _team(

@@ -1,7 +1,7 @@
 """One node's part in balancing penalties: measure its link ends, tally, decide with the others.
 
-At checks (`rounds.checks`) neighbours tell each other x and z instead of q, so that each end sees
-the primal and the dual residual of `rounds.step.exchange`. A node that has measured all its ends
+At checks (`rounds.agreement`) neighbours tell each other x and z instead of q, so that each end sees
+the primal and the dual residual of `kernel.exchange`. A node that has measured all its ends
 tallies them; once it has everybody's tally it knows the next level, and so do they. Until then it
 waits, as long as for a message of a round: all change their penalties after the same round, to the
 same bits as in memory. Whoever cannot wait goes on, and follows when it hears of the new level. In
@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dtsvm.rounds import State
-from dtsvm.rounds.checks import products, residual
-from dtsvm.rounds.penalty import last_check, next_check
+from dtsvm.kernel import compiled
+from dtsvm.rounds.agreement import Decision, apply, measure
 from dtsvm.runtime.agent.node.ledger import Ledger, Level, Tally
 
 __all__ = ["Balancer", "Team"]
@@ -84,10 +84,10 @@ class Balancer:
         if age < self._due:
             return self.check
         is_warm = self.state.is_warm
-        last = last_check(age, is_warm) if self.is_on else 0
-        if last > last_check(self.state.age, is_warm):
+        last = compiled.last_check(age, is_warm) if self.is_on else 0
+        if last > compiled.last_check(self.state.age, is_warm):
             return last
-        self._due = next_check(age, is_warm)
+        self._due = compiled.next_check(age, is_warm)
         return self.check
 
     def wants(self, neighbour: str, age: int) -> bool:
@@ -116,18 +116,15 @@ class Balancer:
         for team in self._undecided():
             is_measured = all(self._measured.get(half) == self.check for half in team.halves)
             if is_measured and not self.ledger.has_tallied(team.group, node, self.check):
-                found = residual(self.state, team.agents)
+                found = measure(self.state, self._set_of(team))
                 if found is None:
                     del self._open[team.group]  # nobody to agree with
                     continue
-                numbers = tuple(found.tolist())
-                moves = products(self.state, team.agents)
-                if moves is not None:
-                    numbers += tuple(moves.tolist())
+                numbers = tuple(found[0].tolist())
                 decided = self.ledger.level(team.group).decided
                 tally = Tally(team.group, node, incarnation, round_, decided, self.check, numbers)
                 self.ledger.merge({}, [tally])
-            start = self.state.start_penalty(int(team.agents[0]))
+            start = float(self.state.plan.start[team.agents[0], 0])
             self.ledger.decide(team.group, sorted(team.nodes), self.check, start)
         if not self._undecided():
             self.close()
@@ -159,10 +156,16 @@ class Balancer:
         """
         for team in self.teams:
             level = self.ledger.level(team.group)
-            if level.leap and level.decided == self._applied[team.group].decided + 1:
-                self.state.leap(team.agents, np.array(level.leap))
+            is_next = level.decided == self._applied[team.group].decided + 1
+            if level.leap and is_next:
+                decision = Decision(level[1:4], level.leap)
+                apply(self.state, self._set_of(team), decision)
             self._set(team)
+
+    def _set_of(self, team: Team) -> int:
+        """Which of the plan's sets a team's agents are."""
+        return self.state.plan.set_of(int(team.agents[0]))
 
     def _set(self, team: Team) -> None:
         level = self._applied[team.group] = self.ledger.level(team.group)
-        self.state.agents["level"][team.agents] = level[1:4]
+        self.state.iterates.set_level(team.agents, np.array(level[1:4]))

@@ -1,22 +1,21 @@
-"""The ends of a node's links, and the arithmetic of a round on them, compiled."""
+"""The ends of a node's links, and the arithmetic of a round on them."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from dtsvm.rounds import State, compare, exchange, local_step, receive, send
-from dtsvm.rounds.step import Accuracy, AgentArrays, HalfArrays, RowArrays, tightened
+from dtsvm.kernel import compiled
+from dtsvm.rounds import State
+from dtsvm.rounds.state import ACCURACY
 from dtsvm.runtime.agent.node.holdings import Holding
 from dtsvm.runtime.agent.node.refuse import News, Told
 
 __all__ = ["End", "Ends", "Key"]
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Key = tuple[str, str, str]  # my task, the neighbour, its task
 ALIKE = 1e-3  # two ends whose penalties differ by less than this share have the same
 
@@ -46,12 +45,13 @@ class Ends:
         self._place: dict[str, list[int]] = {}
         self._slots = np.zeros(0, np.int64)
         self._residual = np.zeros(0)  # of each end when it last heard something
+        self._kept_job: Any = None
         self._restart()
 
     def _restart(self) -> None:
         shape = (len(self.halves), 2, self.state.n_features + 1)
         self.told, self._heard = np.zeros(shape), np.zeros(shape)
-        self._is_heard = np.zeros(len(self.halves), bool)
+        self._is_heard = np.zeros(len(self.halves), np.uint8)
 
     # Who is linked
 
@@ -67,12 +67,11 @@ class Ends:
             self.halves[key] = half
             if key in self.remembered:
                 penalty, edge_state = self.remembered.pop(key)
-                self.state.halves["penalty"][half] = penalty
-                self.state.halves["state"][half] = edge_state
+                self.state.iterates.begin_end(half, penalty, edge_state)
 
     def link_inside(self, wanted: set[tuple[str, str]], holdings: dict[str, Holding]) -> None:
         """Have at least these links between tasks of this node."""
-        halves = self.state.halves
+        halves = self.state.tables.ends
         task_of = {h.slot: task for task, h in holdings.items()}
         used = [h for h in halves.used.tolist() if halves["twin"][h] >= 0]
         here = {
@@ -92,7 +91,7 @@ class Ends:
 
     def edge_states(self) -> dict[Key, tuple[Floats, Floats]]:
         """Return ρ and z of every end."""
-        halves = self.state.halves
+        halves = self.state.tables.ends
         return {
             key: (np.array(halves["penalty"][half]), np.array(halves["state"][half]))
             for key, half in self.halves.items()
@@ -104,7 +103,6 @@ class Ends:
         """Derive what the last changes made stale."""
         state = self.state
         state.prepare()
-        self._arrays = (state.agent_arrays(), state.row_arrays(), state.half_arrays())
         before = dict(zip(self._slots.tolist(), self._residual.tolist(), strict=True))
         halves = [self.halves[key] for key in sorted(self.halves)]
         self._slots = np.array(halves, np.int64)
@@ -119,7 +117,7 @@ class Ends:
         self._read_penalties()
 
     def _read_penalties(self) -> None:
-        penalty = self.state.halves["penalty"][self._slots].astype("<f4")
+        penalty = self.state.tables.ends["penalty"][self._slots].astype("<f4")
         self.ends = [
             End(key, self.halves[key], penalty[i].tobytes())
             for i, key in enumerate(sorted(self.halves))
@@ -130,22 +128,32 @@ class Ends:
 
     def solve(self) -> None:
         """Solve every agent's own problem, x = argmin …, then write q of every end."""
-        state = self.state
-        _solve_all(
-            state.used, *self._arrays, state.settings.C, state.accuracy, state.age,
-            self._slots, self.told,
-        )  # fmt: skip
+        plan = self.state.plan
+        arrays = plan.rows, plan.agents, plan.ends
+        compiled.local_steps(plan.used, *arrays, plan.work, self._job(), self.state.age)
+        compiled.send(self._slots, plan.agents, plan.ends, self.told)
+
+    def _job(self) -> Any:
+        """What compiled code must know of the iteration; one is enough for all rounds."""
+        if self._kept_job is None:
+            settings = self.state.settings
+            pace = dict.fromkeys(("age", "begun", "next_look", "has_checks"), 0.0)
+            pace |= dict.fromkeys(("residual_tol", "gap_tol", "heavy", "long"), 0.0)
+            pace |= {**ACCURACY[settings.local], "kappa": settings.relaxation}
+            nothing = np.zeros((0, 6)), np.zeros((0, 0, 2), np.uint8)
+            self._kept_job = compiled.Job(*nothing, pace)
+        return self._kept_job
 
     def compare(self, neighbour: str, news: News, check: int) -> list[int]:
         """Measure the ends that were told x and z for a check; return their slots."""
-        agents, _, halves = self._arrays
+        plan = self.state.plan
         found = []
         for i in self._place.get(neighbour, ()):
             told = self._told_to(i, news)
             if told and told.check == check:
                 shape = (1, 2, self.state.n_features + 1)
                 xs, zs = (np.ascontiguousarray(np.broadcast_to(v, shape)) for v in told.numbers)
-                compare(self.ends[i].half, agents, halves, xs, zs)
+                compiled.note_end(self.ends[i].half, plan.agents, plan.ends, xs, zs)
                 found.append(self.ends[i].half)
         return found
 
@@ -162,21 +170,23 @@ class Ends:
         """Return q, which in a check is told as x and z."""
         if not told.check:
             return told.numbers
-        penalty = self.state.halves["penalty"][self.ends[i].half]
+        penalty = self.state.tables.ends["penalty"][self.ends[i].half]
         rho = np.repeat(penalty, [self.state.n_features, 1])
         return np.asarray(2.0 * rho * told.numbers[0] - told.numbers[1])
 
     def distance(self, neighbour: str, news: News) -> float:
         """Return the worst residual that a neighbour's values would leave, taking in none."""
-        agents, _, halves = self._arrays
+        plan = self.state.plan
         worst = 0.0
         for i in self._place.get(neighbour, ()):
             told = self._told_to(i, news)
             if told is not None:
                 q = self._read(i, told)
-                wide = q if len(q) == 2 else np.concatenate([q, q])
+                wide = np.ascontiguousarray(q if len(q) == 2 else np.concatenate([q, q]))[None]
                 # With κ = 0 nothing is taken in; what is left of `receive` is the residual.
-                worst = max(worst, receive(self.ends[i].half, agents, halves, wide, 0.0))
+                end = self.ends[i].half
+                far = compiled.receive(end, plan.agents, plan.ends, wide.copy(), 0, 0.0)
+                worst = max(worst, far)
         return worst
 
     def _told_to(self, i: int, news: News) -> Told | None:
@@ -190,52 +200,10 @@ class Ends:
 
     def take_in(self) -> float:
         """Set z ← (1 − κ) z + κ q where something was heard; return the worst residual."""
-        agents, _, halves = self._arrays
-        state = self.state
-        worst = _take_in_all(
-            state.used, state.firsts, agents, halves, state.settings.relaxation,
-            self._slots, self._is_heard, self._heard, self._residual,
+        plan = self.state.plan
+        worst = compiled.take_in(
+            self._slots, self._is_heard, self._heard, self._residual, plan.agents, plan.ends,
+            self._job(),
         )  # fmt: skip
         self._is_heard[:] = False
         return float(worst)
-
-
-@njit(cache=True, nogil=True)
-def _solve_all(
-    used: Ints,
-    agents: AgentArrays,
-    rows: RowArrays,
-    halves: HalfArrays,
-    box: float,
-    accuracy: Accuracy,
-    age: int,
-    ends: Ints,
-    q: Floats,
-) -> None:
-    local_step(used, agents, rows, halves, box, tightened(accuracy, age))
-    for i in range(len(ends)):
-        send(ends[i], agents, halves, q[i])
-
-
-@njit(cache=True, nogil=True)
-def _take_in_all(
-    used: Ints,
-    firsts: Ints,
-    agents: AgentArrays,
-    halves: HalfArrays,
-    kappa: float,
-    ends: Ints,
-    is_heard: NDArray[np.bool_],
-    q: Floats,
-    residual: Floats,
-) -> float:
-    primal, dual = exchange(firsts, agents, halves, kappa, np.zeros((0, 2), np.bool_), True)
-    worst: float = max(primal, dual)
-    for i in range(len(ends)):
-        if is_heard[i]:
-            residual[i] = receive(ends[i], agents, halves, q[i], kappa)
-        worst = max(worst, residual[i])
-    for a in used:
-        if agents.norm[a] > 0.0:
-            worst = max(worst, agents.drift[a] / agents.norm[a])
-    return worst

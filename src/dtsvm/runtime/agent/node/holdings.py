@@ -76,7 +76,7 @@ class Holdings:
         """Say how large features are, to the nearest power of two and no better."""
         holding, state = self.tasks[task], self.state
         slots = state.row_slots[holding.slot]
-        square = float(state.rows["norms"][slots].mean()) if len(slots) else 0.0
+        square = float(state.tables.rows["norms"][slots].mean()) if len(slots) else 0.0
         scale = np.log2(square / state.n_features) if square > 0 else 0.0
         holding.scale = int(np.clip(np.round(scale), -100, 100))
 

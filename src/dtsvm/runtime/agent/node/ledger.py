@@ -17,14 +17,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dtsvm.rounds.extrapolate import mixture
-from dtsvm.rounds.penalty import balanced, sum_of_nodes
+from dtsvm.rounds.agreement import decide, total
 from dtsvm.runtime.agent.node import wire_pb2 as wire
 
 __all__ = ["Ledger", "Level", "Tally"]
 
-# Six numbers, `rounds.step.HalfArrays.residual`, summed; then, if the node has all its snapshots,
-# `rounds.extrapolate.N_PRODUCTS` more.
+# Six numbers, `kernel.Ends.residual`, summed; then, if the node has all its snapshots, the inner
+# products of the moves between them.
 Found = tuple[float, ...]
 
 
@@ -35,7 +34,7 @@ class Level(NamedTuple):
     weights: float = 1.0
     bias: float = 1.0
     tail: float = 1.0
-    leap: tuple[float, ...] = ()  # γ of `rounds.extrapolate`, if all nodes had their snapshots
+    leap: tuple[float, ...] = ()  # γ of `rounds.snapshots`, if all nodes had their snapshots
 
 
 @dataclass(frozen=True)
@@ -98,13 +97,10 @@ class Ledger:
             return False
         now = self.level(group)
         found = [self.tallies[group, node].found for node in nodes]
-        residual = sum_of_nodes(np.array([each[:6] for each in found]))
-        level = balanced(np.array(now[1:4]), residual, start, check)
-        leap = ()
-        if all(len(each) > 6 for each in found):
-            leap = tuple(mixture(sum_of_nodes(np.array([each[6:] for each in found]))).tolist())
-        weights, bias, tail = level.tolist()
-        self._raise(group, Level(now.decided + 1, weights, bias, tail, leap))
+        length = min(len(each) for each in found)  # no leap unless all have their snapshots
+        shown = total(np.array([each[:length] for each in found]))
+        decision = decide(np.array(now[1:4]), shown, start, check)
+        self._raise(group, Level(now.decided + 1, *decision.level, decision.leap))
         self._seal()
         return True
 

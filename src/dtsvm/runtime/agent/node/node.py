@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from dtsvm.errors import NetworkError
 from dtsvm.problem import Settings
 from dtsvm.rounds import State
-from dtsvm.rounds.checks import loosen, take_snapshot
+from dtsvm.rounds.agreement import loosen, take_snapshot
 from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.adapt import adapt
 from dtsvm.runtime.agent.node.balance import Balancer
@@ -233,9 +233,7 @@ class Node:
         """Rebuild links and global numbers after the roster changed."""
         if self._adapted == self.roster.digest:
             return
-        teams = adapt(
-            self.name, self.roster, self.holdings, self.ends, self.settings, self.personal
-        )
+        teams = adapt(self.name, self.roster, self.holdings, self.ends, self.personal)
         self.balancer.begin(teams)
         reached = self.roster.distances(self.name)
         self._changed_in = self.roster.last_change(reached)
@@ -449,7 +447,7 @@ class Node:
 
     def estimate(self, task: str) -> Floats:
         """Return the common and the specific part of the agent here."""
-        return np.array(self.state.agents["estimate"][self.holding(task).slot])
+        return self.state.estimate(self.holding(task).slot)
 
     def groups(self) -> list[list[str]]:
         """Return the tasks held here that train together."""

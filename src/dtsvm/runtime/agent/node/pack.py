@@ -50,7 +50,7 @@ class Packer:
 
     def _measured(self, end: End, parts: int, check: int) -> bytes:
         """Return x and z of an end instead of q, so that the other can see both residuals."""
-        halves, agents = self._state.halves, self._state.agents
+        halves, agents = self._state.tables.ends, self._state.tables.agents
         x = agents["estimate"][halves["owner"][end.half], :parts]
         z = halves["state"][end.half, :parts]
         return self._value(end, check, np.stack([x, z]).astype("<f8", copy=False).tobytes())

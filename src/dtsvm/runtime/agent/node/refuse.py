@@ -10,7 +10,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
-from dtsvm.rounds.extrapolate import MOST_LEAP, N_PRODUCTS, STEPS
+from dtsvm.kernel import compiled
 from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.ledger import Level, Tally
 from dtsvm.runtime.agent.node.roster import Entry, Pair
@@ -33,6 +33,8 @@ NODE_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,61}[A-Za-z0-9])?")
 MOST_NAME, MOST_MEMBERS, MOST_TASKS, MOST_COUPLES = 128, 4096, 256, 65536
 MOST_COUNT = 2**62  # larger incarnations, sequences and rounds leave no room to answer
 ROSTER_BYTES = 4_000_000
+STEPS, N_PRODUCTS = (int(compiled.constants()[name]) for name in ("STEPS", "N_PRODUCTS"))
+MOST_LEAP = compiled.constants()["MOST_LEAP"]
 
 
 class Refused(Exception):

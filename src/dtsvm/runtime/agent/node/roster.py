@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dtsvm.problem import Settings
-from dtsvm.rounds.penalty import link_flow, start_penalty
+from dtsvm.rounds.penalty import link_flow
 from dtsvm.runtime.agent.node import wire_pb2 as wire
 
 __all__ = ["Entry", "Part", "Roster"]
@@ -56,19 +55,18 @@ class Part:
 
     agents: frozenset[Agent]
     graph: tuple[int, tuple[Pair, ...]]  # nodes, links by position
-    mean_square: float
+    square: float  # mean squared feature
 
     @property
     def nodes(self) -> frozenset[str]:
         """The nodes at which they are."""
         return frozenset(node for node, _ in self.agents)
 
-    def start(self, settings: Settings) -> tuple[float, float]:
-        """Return ρ to begin with, for the weights and the bias."""
+    @property
+    def flow(self) -> float:
+        """What a link carries for a unit of imbalance at a node."""
         n, links = self.graph
-        flow = link_flow(n, np.array(links, np.int64).reshape(-1, 2))
-        reg = (settings.common_reg, settings.specific_reg)
-        return start_penalty(flow, settings.C, reg, len(self.agents), self.mean_square)
+        return link_flow(n, np.array(links, np.int64).reshape(-1, 2))
 
 
 @dataclass

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from dtsvm.data.files import digest_of
 from dtsvm.errors import ModelFileError
-from dtsvm.qp import pull
 from dtsvm.runtime.agent.node.ledger import Level
 from dtsvm.runtime.agent.node.node import Node
 
@@ -30,15 +29,15 @@ def dump(node: Node, n_first: dict[str, int]) -> bytes:
     arrays: Arrays = {}
     tasks = []
     for i, (task, holding) in enumerate(sorted(node.holdings.items())):
-        slots = node.state.row_slots[holding.slot]
-        X, y = node.state.rows["X"][slots], node.state.rows["y"][slots]
+        tables = node.state.tables
+        X, y = tables.rows_of(holding.slot)
         n = n_first.get(task, 0)
         tasks.append(
             {"task": task, "n_first": n, "first": digest_of({"X": X[:n], "y": y[:n]}).hex()}
         )
         arrays[f"X{i}"], arrays[f"y{i}"] = X[n:], y[n:]
-        arrays[f"dual{i}"] = node.state.rows["dual"][slots]
-        arrays[f"estimate{i}"] = node.state.agents["estimate"][holding.slot]
+        arrays[f"dual{i}"] = tables.rows["dual"][tables.row_slots[holding.slot]]
+        arrays[f"estimate{i}"] = node.state.estimate(holding.slot)
     edges = node.ends.edge_states()
     arrays["penalty"] = np.array([penalty for penalty, _ in edges.values()]).reshape(-1, 2)
     shape = (-1, 2, node.n_features + 1)
@@ -100,20 +99,12 @@ def kept_round(content: bytes, where: str = "The checkpoint") -> int:
 
 def _restore_task(node: Node, kept: dict[str, Any], arrays: Arrays, i: int) -> None:
     state, slot = node.state, node.holdings[kept["task"]].slot
-    first = state.row_slots[slot]
-    digest = digest_of({"X": state.rows["X"][first], "y": state.rows["y"][first]}).hex()
-    is_same = len(first) == kept["n_first"] and digest == kept["first"]
+    X, y = state.tables.rows_of(slot)
+    is_same = len(y) == kept["n_first"] and digest_of({"X": X, "y": y}).hex() == kept["first"]
     if len(arrays[f"y{i}"]):
         node.add_rows(kept["task"], arrays[f"X{i}"], arrays[f"y{i}"])
-    state.agents["estimate"][slot] = arrays[f"estimate{i}"]
-    if not is_same:
-        return  # the data file was changed: λ begins anew, the estimate is a good start
-    slots = state.row_slots[slot]
-    state.rows["dual"][slots] = np.clip(arrays[f"dual{i}"], 0.0, node.settings.C)
-    rows = state.rows
-    sums = np.zeros(node.n_features + 1)
-    pull(rows["X"], slots, rows["y"], rows["dual"], slots, sums)
-    state.agents["pull"][slot] = sums
+    # If the data file was changed λ begins anew; the estimate is still a good start.
+    state.iterates.begin_at(slot, arrays[f"estimate{i}"], arrays[f"dual{i}"] if is_same else None)
 
 
 def _read(content: bytes, where: str) -> Arrays:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["Table"]
+__all__ = ["Columns"]
 
 
-class Table:
+class Columns:
     """Named columns that grow together; a slot keeps its place until it is released.
 
     Parameters
@@ -21,10 +21,10 @@ class Table:
 
     Examples
     --------
-    >>> from dtsvm.rounds.table import Table
-    >>> links = Table(penalty=((), float))
+    >>> from dtsvm.rounds.columns import Columns
+    >>> links = Columns(penalty=((), float))
     >>> slots = links.take(2)
-    >>> links["penalty"][slots] = 1.5
+    >>> links.open("penalty")[slots] = 1.5
     >>> links.release(slots[:1])
     >>> links.used.tolist()
     [1]
@@ -39,10 +39,14 @@ class Table:
         self._released: list[int] = []  # a heap
 
     def __getitem__(self, column: str) -> NDArray[Any]:
-        return self._columns[column]
+        """Return a column to read."""
+        view = self._columns[column].view()
+        view.flags.writeable = False
+        return view
 
-    def __setitem__(self, column: str, values: NDArray[Any]) -> None:
-        self._columns[column] = values
+    def open(self, column: str) -> NDArray[Any]:
+        """Return a column to write: for the one module whose column it is, and compiled code."""
+        return self._columns[column]
 
     def __len__(self) -> int:
         return self._high - len(self._released)
@@ -80,20 +84,6 @@ class Table:
         for name, values in self._columns.items():
             self._columns[name] = _grown(values, capacity)
         self._is_used = _grown(self._is_used, capacity)
-
-    def adopt(self, column: str, values: NDArray[Any]) -> NDArray[np.int64]:
-        """Fill an empty table with `values` as they lie in the caller's memory, one slot a row.
-
-        Later growth copies them; until then no second copy exists.
-        """
-        if len(self._is_used):
-            raise ValueError("only an empty table can adopt rows")
-        self._columns[column] = values[:0]
-        self._grow(len(values))
-        self._columns[column] = values
-        self._is_used[:] = True
-        self._high = len(values)
-        return np.arange(len(values), dtype=np.int64)
 
     def dump(self) -> dict[str, NDArray[Any]]:
         """Return every array that `restore` needs."""

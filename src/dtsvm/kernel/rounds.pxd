@@ -1,0 +1,227 @@
+# The C types of rounds.py.
+cimport cython
+
+ctypedef fused Real:  # of the features; all else is double
+    float
+    double
+
+ctypedef Py_ssize_t Int
+
+cdef double INF, AHEAD, SCALE, BAND, MOST, LEAST, BIAS_LEAST, BIAS_MOST, LEVEL_LEAST, LEVEL_MOST
+cdef double TINY, RIDGE, MOST_LEAP
+cdef Int FIRST_CHECK, LAST_CHECK, WARM_FIRST, TAIL, FIRST_LEAP, SPAN, WARM_SPAN, N_SHOWN
+cdef Int NEVER, STEPS, N_PRODUCTS
+
+@cython.final
+cdef class Rows:
+    cdef const double[:, ::1] wide
+    cdef const float[:, ::1] narrow
+    cdef const int[::1] columns
+    cdef const long long[::1] starts
+    cdef Int n_features
+    cdef bint is_narrow, is_sparse
+    cdef double[::1] y, box, dual, norms, until
+    cdef long long[::1] ids, at
+    cdef int[::1] listed
+
+@cython.final
+cdef class Agents:
+    cdef long long[::1] used, first_row, n_rows, first_end, n_ends, n_listed, sweeps
+    cdef double[:, :, ::1] gain, estimate, offset
+    cdef double[:, ::1] prox, pull, decision, level, start, reg
+    cdef unsigned char[::1] has_offset, is_relay
+    cdef double[::1] travel, wake, norm, drift, size, hold, drift_before
+
+@cython.final
+cdef class Ends:
+    cdef long long[::1] ids, firsts, owner, twin
+    cdef unsigned char[::1] is_wide, is_across
+    cdef double[:, ::1] penalty
+    cdef double[:, :, ::1] state, residual
+    cdef double eta_inside, eta_across
+
+@cython.final
+cdef class Sets:
+    cdef long long[::1] set_agent, agents, team, set_node, node_end, ends, node_noted, noted
+    cdef long long[::1] set_team
+    cdef double[::1] share, total_box, column, total, gamma, level
+    cdef double[:, ::1] by_node
+
+@cython.final
+cdef class Past:
+    cdef long long[::1] ages
+    cdef double[:, :, :, ::1] z, x
+    cdef double[:, :, ::1] kept
+    cdef bint is_warm
+
+@cython.final
+cdef class Sums:
+    cdef readonly object arrays
+    cdef double[::1] common, members, share, loss, slant, plus, minus, w, seen, dual, total, one, other
+    cdef double[:, ::1] specific, pull, room, positive, negative
+    cdef double objective, bound, theta, kept_plus, kept_minus
+
+@cython.final
+cdef class Work:
+    cdef double[:, ::1] inflow
+    cdef double[::1] shift, u, before
+    cdef int[::1] slept
+    cdef Int n_slept, begin, end, n_listed, looks, sweeps
+    cdef double wake, travel, d_weights, d_bias, violation
+
+@cython.final
+cdef class Job:
+    cdef double[:, ::1] log
+    cdef const unsigned char[:, :, ::1] heard
+    cdef double shrink, floor, kappa, residual_tol, gap_tol, next_look, heavy, long, primal, dual
+    cdef Int max_sweeps, max_free, age, begun, done, looks, all_looks
+    cdef bint has_checks, is_certified, is_converged
+
+# An agent
+@cython.locals(s=double[8], j=Int, k=Int)
+cdef inline double dense_dot(const Real[:, ::1] X, Int i, double[::1] u) noexcept nogil
+@cython.locals(s=double[4], j=Int, k=Int, begin=Int, end=Int, whole=Int)
+cdef inline double sparse_dot(const Real[:, ::1] values, Rows rows, Int i, double[::1] u) noexcept nogil
+cdef inline double dot(Rows rows, Int i, double[::1] u) noexcept nogil
+@cython.locals(j=Int)
+cdef inline void dense_add(const Real[:, ::1] X, Int i, double scale, double[::1] out) noexcept nogil
+@cython.locals(k=Int)
+cdef inline void sparse_add(const Real[:, ::1] values, Rows rows, Int i, double scale, double[::1] out) noexcept nogil
+cdef inline void add(Rows rows, Int i, double scale, double[::1] out) noexcept nogil
+@cython.locals(j=Int, k=Int, value=double)
+cdef inline double squared_norm(Rows rows, Int i) noexcept nogil
+@cython.locals(k=Int)
+cpdef object squared_norms(Rows rows, long long[::1] slots, long long[::1] at)
+@cython.locals(k=Int)
+cpdef object pull(Rows rows, long long[::1] slots, long long[::1] at, double[::1] out)
+@cython.locals(j=Int)
+cdef inline double distance(double[::1] u, double[::1] v, double d_weights, double d_bias) noexcept nogil
+@cython.locals(k=Int)
+cdef inline void list_all(Rows rows, Work work, Int first) noexcept nogil
+@cython.locals(k=Int)
+cdef inline void list_awake(Rows rows, Work work, double horizon) noexcept nogil
+cdef inline void fall_asleep(Rows rows, Work work, Int k, double until) noexcept nogil
+@cython.locals(q=Int, k=Int, i=Int, r=Int, is_whole_list=bint)
+cdef inline double sweep(Rows rows, Work work) noexcept nogil
+@cython.locals(j=Int, k=Int, looks=Int, met=Int, is_open=bint)
+cdef inline void solve(Rows rows, Work work, double moved, double shrink, double floor, Int max_sweeps) noexcept nogil
+cpdef object solve_rows(Rows rows, Work work, object metric, double moved, object pace)
+@cython.locals(j=Int)
+cpdef object lean(Work work, double[::1] u, double[::1] before, object screening)
+
+# The step
+@cython.locals(c=Int, j=Int, k=Int, h=Int)
+cdef void gather(Agents agents, Ends ends, Work work, Int a) noexcept nogil
+@cython.locals(j=Int)
+cdef double aim(Agents agents, Work work, Int a) noexcept nogil
+@cython.locals(c=Int, j=Int, x=double, norm=double, drift=double)
+cdef void settle(Agents agents, Work work, Int a) noexcept nogil
+@cython.locals(looks=Int, is_free=bint)
+cdef Int local_step(Int a, Rows rows, Agents agents, Ends ends, Work work, Job job, Int age) noexcept nogil
+@cython.locals(looks=Int, n=Int)
+cpdef Int local_steps(long long[::1] some, Rows rows, Agents agents, Ends ends, Work work, Job job, Int age) except? -1
+@cython.locals(s=double[8], j=Int, k=Int)
+cdef inline double apart(double[:, :, ::1] x, Int a, Int b, Int c) noexcept nogil
+@cython.locals(s=double[8], j=Int, k=Int, a=Int, b=Int)
+cdef inline double moving(Agents agents, Ends ends, Int h, Int g, Int c) noexcept nogil
+cdef inline double square(double v) noexcept nogil
+@cython.locals(i=Int, c=Int, j=Int, h=Int, g=Int, a=Int, b=Int)
+cdef void exchange(Agents agents, Ends ends, Job job, bint is_check) noexcept nogil
+@cython.locals(c=Int, j=Int)
+cdef void note(Ends ends, Int h, double[:, :, ::1] x, Int a, double[:, :, ::1] other_x, Int b, double[:, :, ::1] other_z, Int g) noexcept nogil
+cpdef object note_end(Int h, Agents agents, Ends ends, double[:, :, ::1] other_x, double[:, :, ::1] other_z)
+@cython.locals(i=Int, c=Int, j=Int, h=Int, a=Int)
+cpdef object send(long long[::1] some, Agents agents, Ends ends, double[:, :, ::1] q)
+@cython.locals(c=Int, j=Int, a=Int)
+cpdef double receive(Int h, Agents agents, Ends ends, double[:, :, ::1] q, Int i, double kappa) except? -1
+@cython.locals(i=Int)
+cpdef double take_in(long long[::1] some, const unsigned char[::1] is_heard, double[:, :, ::1] q, double[::1] residual, Agents agents, Ends ends, Job job) except? -1
+@cython.locals(n=Int, a=Int)
+cdef double drifting(Agents agents) noexcept nogil
+
+# A check
+@cython.locals(last=Int, check=Int)
+cpdef Int last_check(Int age, bint is_warm) noexcept nogil
+@cython.locals(check=Int)
+cpdef Int next_check(Int age, bint is_warm) noexcept nogil
+@cython.locals(since=Int, covered=Int)
+cdef Int snapshot_step(Int check, bint is_warm) noexcept nogil
+@cython.locals(check=Int, step=Int, begin=Int, k=Int)
+cpdef void remember(Int age, Past past, Agents agents, Ends ends) noexcept nogil
+@cython.locals(i=Int, c=Int, j=Int)
+cdef void copy_blocks(double[:, :, ::1] source, double[:, :, :, ::1] target, Int k) noexcept nogil
+@cython.locals(step=Int, k=Int)
+cpdef bint is_whole(Past past, Int check) noexcept nogil
+@cython.locals(moves=double[6], each=double[21], c=Int, f=Int, i=Int, j=Int, n=Int, p=Int)
+cdef void add_products(double[:, :, :, ::1] z, Int h, double[:, ::1] penalty, double[:, ::1] out, Int v) noexcept nogil
+@cython.locals(begin=Int, end=Int, v=Int, i=Int, j=Int, k=Int)
+cdef Int measure(Int s, Sets sets, Ends ends, Past past, bint has_products) noexcept nogil
+@cython.locals(gap=Int, i=Int, j=Int)
+cdef void sort_up(double[::1] values, Int n) noexcept nogil
+@cython.locals(j=Int, v=Int)
+cdef void add_up(Sets sets, Int n) noexcept nogil
+cdef inline double within(double value, double least, double most) noexcept nogil
+cdef void balance(double[::1] level, double[::1] found, double start, Int age) noexcept nogil
+@cython.locals(G=double[36], n=Int, i=Int, j=Int, k=Int)
+cdef bint mixture(double[::1] total, double[::1] gamma) noexcept nogil
+@cython.locals(c=Int, f=Int, i=Int)
+cdef void mix(double[::1] gamma, double[:, :, :, ::1] taken, Int k, double[:, :, ::1] out) noexcept nogil
+@cython.locals(k=Int)
+cpdef void apply_leap(Int s, double[::1] gamma, Sets sets, Past past, Agents agents, Ends ends) noexcept nogil
+@cython.locals(k=Int, h=Int, a=Int, c=Int, j=Int, has_changed=bint)
+cdef bint set_penalties(Agents agents, Ends ends) noexcept nogil
+@cython.locals(begin=Int, end=Int, k=Int)
+cdef double mean_square(Rows rows, Agents agents, Int a) noexcept nogil
+@cython.locals(total=double[4], c=Int, k=Int, h=Int, has_changed=bint, has_own_bias=bint)
+cdef void set_gain(Int a, Rows rows, Agents agents, Ends ends) noexcept nogil
+@cython.locals(i=Int, c=Int, j=Int)
+cpdef void keep_estimates(Agents agents, Past past) noexcept nogil
+@cython.locals(i=Int, c=Int, j=Int, k=Int, n=Int)
+cpdef void renew(Rows rows, Agents agents, Ends ends, Past past, bint has_leapt) noexcept nogil
+@cython.locals(n=Int, a=Int)
+cpdef void loosen(Agents agents) noexcept nogil
+@cython.locals(s=Int, n=Int, j=Int, k=Int, first=Int, has_leapt=bint, has_products=bint)
+cdef void check(Int age, Rows rows, Agents agents, Ends ends, Sets sets, Past past) noexcept nogil
+
+# The certificate
+@cython.locals(p1=Int, n_teams=Int, j=Int, t=Int, n=Int, k=Int, a=Int)
+cdef Int average(Int s, Sets sets, Agents agents, Sums sums) noexcept nogil
+@cython.locals(p=Int, j=Int, k=Int, i=Int)
+cdef void tally(Int a, Int t, Rows rows, Agents agents, Sums sums) noexcept nogil
+@cython.locals(t=Int, j=Int)
+cdef void clear(Sums sums, Int n_teams) noexcept nogil
+cdef bint lacks_room(Sums sums, Int t) noexcept nogil
+@cython.locals(p=Int, j=Int, k=Int, i=Int)
+cdef void add_classes(Int a, Int t, Rows rows, Agents agents, Sums sums) noexcept nogil
+cpdef void tally_agent(Int a, Int t, Rows rows, Agents agents, Sums sums, bint has_room) noexcept nogil
+@cython.locals(n_teams=Int, k=Int, a=Int, first=Int, is_shared=bint)
+cdef void certify(Int s, Rows rows, Agents agents, Sets sets, Sums sums) noexcept nogil
+@cython.locals(k=Int)
+cdef Int counted(Int s, Sets sets, Agents agents) noexcept nogil
+@cython.locals(last=Int, t=Int)
+cdef void repair(Sums sums, Int n_teams, bint is_shared) noexcept nogil
+cdef void choose_repair(Sums sums, double plus, double minus, double room) noexcept nogil
+cdef bint needs_classes(Sums sums, Int t, bint is_shared) noexcept nogil
+@cython.locals(p1=Int, j=Int)
+cdef double feasible(Sums sums, Int t, bint is_shared) noexcept nogil
+@cython.locals(p=Int, j=Int, t=Int)
+cdef void judge(Int n_teams, double[::1] reg, Sums sums) noexcept nogil
+@cython.locals(j=Int)
+cdef double weights_square(double[::1] v) noexcept nogil
+cpdef object certify_set(Int s, Rows rows, Agents agents, Sets sets, Sums sums)
+cpdef object bound(Int n_teams, double[::1] reg, Sums sums)
+
+# The loop
+@cython.locals(s=Int, k=Int)
+cdef void look(Rows rows, Agents agents, Sets sets, Sums sums, Job job) noexcept nogil
+cdef bint is_calm(Job job) noexcept nogil
+cdef bint is_milestone(Int n_rounds) noexcept nogil
+@cython.locals(age=Int, has_check=bint, sweeps=Int, n=Int, k=Int)
+cdef void finish_round(Rows rows, Agents agents, Ends ends, Sets sets, Past past, Job job) noexcept nogil
+cdef void close(Rows rows, Agents agents, Ends ends, Sets sets, Past past, Sums sums, Job job) noexcept nogil
+cpdef object close_round(Rows rows, Agents agents, Ends ends, Sets sets, Past past, Sums sums, Job job)
+cpdef bint is_over(Job job) noexcept nogil
+@cython.locals(looks=Int, n=Int)
+cpdef object run(Rows rows, Agents agents, Ends ends, Sets sets, Past past, Work work, Sums sums, Job job)
+@cython.locals(k=Int, i=Int, j=Int, found=Int)
+cdef void join(long long[::1] root, long long[::1] number, long long[::1] a, long long[::1] b) noexcept nogil

@@ -1,0 +1,1662 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: initializedcheck=False, infer_types=True, annotation_typing=False
+"""Everything compiled: one agent's problem, the step, checks, the certificate, and their loop.
+
+`rounds.pxd` beside it gives the C types; without a compiler this file runs as it stands. In order:
+
+    records      rows, agents, link ends, sets of agents, snapshots, sums, a job
+    an agent     its box QP by dual coordinate descent, with screening
+    the step     x_a = argmin …, q[a→b] = 2 ρ x_a − z[a→b], z ← (1 − κ) z + κ q
+    a check      measure → total → decide → apply: penalties, leaps, gains
+    certificate  objective and dual bound from sums
+    the loop     rounds until the answer is certified, or somebody should look up
+
+It is one module because only inside one does a C compiler inline, and every order of additions is
+written out, so that the bits are the same in every build and as plain Python.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+try:
+    import cython
+except ImportError:  # nothing is compiled, and nothing can be
+    from dtsvm.kernel import shadow as cython
+
+if cython.compiled:
+    from cython.cimports.dtsvm.kernel.cpu import dtsvm_has_avx2
+    from cython.cimports.libc.math import fabs, floor, log10, sqrt
+else:
+    from math import fabs, floor, log10, sqrt
+
+__all__ = [
+    "Agents",
+    "Ends",
+    "Job",
+    "Past",
+    "Rows",
+    "Sets",
+    "Sums",
+    "Work",
+    "apply_leap",
+    "bound",
+    "certify_set",
+    "close_round",
+    "connected",
+    "constants",
+    "decide_leap",
+    "decide_level",
+    "has_avx2",
+    "is_over",
+    "is_whole",
+    "keep_estimates",
+    "last_check",
+    "lean",
+    "local_steps",
+    "loosen",
+    "measure",
+    "measure_set",
+    "next_check",
+    "note_end",
+    "pull",
+    "receive",
+    "remember",
+    "renew",
+    "run",
+    "send",
+    "snapshot_plan",
+    "solve_rows",
+    "squared_norms",
+    "sum_of_nodes",
+    "take_in",
+    "tally_agent",
+]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Places = NDArray[np.int32]
+Flags = NDArray[np.uint8]
+
+INF = float("inf")
+AHEAD = 3.0  # a list is made for so many times the last sweep's way
+
+FIRST_CHECK, LAST_CHECK = 10, 10 << 15  # ages at which penalties are balanced: each twice the last
+WARM_FIRST = 20  # the first, in a network that was at work before the change and has its level
+NEVER = 2**62
+SCALE = 2.5  # ρ ‖x‖ / ‖λ‖ to aim at
+TAIL, BAND = 60, 4.0  # from which age on disagreement and movement count, and how far they may lead
+MOST, LEAST = 5.0, 1.2  # how far a check believes them, and the least change that is made
+BIAS_LEAST, BIAS_MOST = 0.5, 2.0  # how far the bias may go its own way
+LEVEL_LEAST, LEVEL_MOST = 0.01, 1000.0  # how far all checks together may lead from the start
+TINY = 1e-300
+
+FIRST_LEAP = 40  # no leap at an earlier check, unless warm
+STEPS = 6  # between snapshots
+SPAN, WARM_SPAN = 5, 9  # how many tenths of the rounds since the last check they cover
+N_PRODUCTS = 21  # of the moves between snapshots, each pair once
+N_SHOWN = 6  # squares that links show: see `Ends.residual`
+RIDGE = 1e-8
+MOST_LEAP = 1e8  # a γ beyond it is out of all measure
+
+
+# Records
+
+
+class Rows:
+    """The rows of all agents here: features where they lie, and their numbers by slot.
+
+    Features are dense, (n, p), or sparse, the values of a CSR matrix as one row; float64 (`wide`)
+    or float32 (`narrow`). Several slots may lie at the same row: folds, and one class against
+    the rest, share what they look at.
+    """
+
+    def __init__(self, X: Any, numbers: dict[str, NDArray[Any]]) -> None:
+        self.is_sparse = hasattr(X, "indptr")
+        values = X.data.reshape(1, -1) if self.is_sparse else X
+        self.is_narrow = values.dtype == np.float32
+        self.wide = np.zeros((0, 0)) if self.is_narrow else values
+        self.narrow = values if self.is_narrow else np.zeros((0, 0), np.float32)
+        self.columns = X.indices if self.is_sparse else np.zeros(0, np.int32)
+        self.starts = X.indptr if self.is_sparse else np.zeros(1, np.int64)
+        self.n_features = X.shape[1]
+        self.y, self.box, self.dual = numbers["y"], numbers["box"], numbers["dual"]
+        self.norms, self.until = numbers["norms"], numbers["until"]
+        self.ids, self.at, self.listed = numbers["ids"], numbers["at"], numbers["listed"]
+
+
+class Agents:
+    """The agents here, by slot. Axes: (agent, common or specific, feature with the bias last).
+
+    first_row, n_rows, first_end, n_ends : where in `Rows.ids` and `Ends.ids` an agent's are
+    gain : (·, 2, 2), 1/U of the weights and of the bias
+    prox : (·, 2), weight that holds an unlinked bias near its last value
+    estimate : x. offset : what cut links left behind. pull : X̃ᵀYλ. decision : u = w₀ + w_t
+    travel, n_listed, wake : of screening, see `sweep`
+    norm : ‖x‖. drift : how far an unlinked bias moved. sweeps : in the last round
+    level : (·, 3), see `decide_level`. start : (·, 2), ρ begun with. size : A
+    reg : (·, 3), ε of the common and the specific weights, and of the specific bias: 0 if it is
+    free, infinite if there is none
+    hold, drift_before : of a bias that no link holds, see `loosen`
+    """
+
+    def __init__(self, columns: dict[str, NDArray[Any]]) -> None:
+        self.used = columns["used"]
+        self.first_row, self.n_rows = columns["first_row"], columns["n_rows"]
+        self.first_end, self.n_ends = columns["first_end"], columns["n_ends"]
+        self.gain, self.prox, self.estimate = columns["gain"], columns["prox"], columns["estimate"]
+        self.offset, self.has_offset = columns["offset"], columns["has_offset"]
+        self.pull, self.decision, self.travel = (
+            columns["pull"],
+            columns["decision"],
+            columns["travel"],
+        )
+        self.n_listed, self.wake = columns["n_listed"], columns["wake"]
+        self.norm, self.drift, self.sweeps = columns["norm"], columns["drift"], columns["sweeps"]
+        self.level, self.start, self.size = columns["level"], columns["start"], columns["size"]
+        self.reg, self.is_relay = columns["reg"], columns["is_relay"]
+        self.hold, self.drift_before = columns["hold"], columns["drift_before"]
+
+
+class Ends:
+    """The ends of links: end a→b belongs to a; its twin is b→a, or −1 if b is elsewhere.
+
+    ids : slots, one agent's after the other's. firsts : one end of every link inside this process
+    is_wide : same task, so the specific part is agreed on too. is_across : over the network
+    penalty : (·, 2), ρ of the weights and of the bias. state : z
+    residual : (·, 3, 2), last squared primal and dual residual, of weights and of biases; then
+    squared multiplier and squared x of both ends, weights alone
+    eta_inside, eta_across : penalties chosen; automatic if not a number
+    """
+
+    def __init__(
+        self, columns: dict[str, NDArray[Any]], eta_inside: float, eta_across: float
+    ) -> None:
+        self.ids, self.firsts = columns["ids"], columns["firsts"]
+        self.owner, self.twin = columns["owner"], columns["twin"]
+        self.is_wide, self.is_across = columns["is_wide"], columns["is_across"]
+        self.penalty, self.state = columns["penalty"], columns["state"]
+        self.residual = columns["residual"]
+        self.eta_inside, self.eta_across = eta_inside, eta_across
+
+
+class Sets:
+    """The agents that must agree, set after set, with their link ends, node by node.
+
+    set_agent, set_node, set_team : set s has entries [s] to [s + 1]
+    agents : slots. team : by slot, which of its set's teams (a task's agents) an agent is in
+    node_end, node_noted : node v has entries [v] to [v + 1] of `ends` and `noted`
+    ends : in the order in which they are added up. noted : where `exchange` notes what those ends
+    show that count for the balance
+    share : A_t / A by team. total_box : Σ box of a set's rows
+    """
+
+    def __init__(self, columns: dict[str, NDArray[Any]]) -> None:
+        self.set_agent, self.agents, self.team = (
+            columns["set_agent"],
+            columns["agents"],
+            columns["team"],
+        )
+        self.set_node, self.node_end, self.ends = (
+            columns["set_node"],
+            columns["node_end"],
+            columns["ends"],
+        )
+        self.node_noted, self.noted = columns["node_noted"], columns["noted"]
+        self.set_team, self.share = columns["set_team"], columns["share"]
+        self.total_box = columns["total_box"]
+        most = int(np.diff(columns["set_node"]).max(initial=1))
+        self.by_node = np.zeros((most, N_SHOWN + N_PRODUCTS))
+        self.column, self.total = np.zeros(most), np.zeros(N_SHOWN + N_PRODUCTS)
+        self.gamma, self.level = np.zeros(STEPS), np.zeros(3)
+
+
+class Past:
+    """Snapshots of z by link end and of x by agent, for leaps.
+
+    ages : at which they were taken; −1 if not. z : (snapshots, ends, 2, p + 1), x : likewise.
+    kept : x as agents found it, while z leaps. is_warm : whether the network was at work before it changed
+    """
+
+    def __init__(self, ages: Ints, z: Floats, x: Floats, is_warm: bool) -> None:
+        self.ages, self.z, self.x, self.is_warm = ages, z, x, is_warm
+        self.kept = np.zeros(x.shape[1:])
+
+
+class Sums:
+    """What the rows of one set contribute, team by team, and the set's average; bias last.
+
+    share : A_t / A. loss : Σ box · hinge. pull : Σ y λ x̃. plus, minus : Σ λ of either class
+    room : Σ min(λ, box − λ) x̃, how far λ may go both ways. slant : Σ y min(λ, box − λ)
+    positive, negative : Σ λ x over either class, only of a team that lacks room
+    """
+
+    def __init__(self, n_teams: int, p1: int) -> None:
+        by_team = ("members", "share", "loss", "slant", "plus", "minus")
+        wide = ("specific", "pull", "room", "positive", "negative")
+        scratch = ("common", "w", "seen", "dual", "total", "one", "other")
+        arrays = {name: np.zeros(n_teams) for name in by_team}
+        arrays |= {name: np.zeros((n_teams, p1)) for name in wide}
+        arrays |= {name: np.zeros(p1) for name in scratch}
+        self.arrays = arrays
+        self.members, self.share, self.loss = arrays["members"], arrays["share"], arrays["loss"]
+        self.slant, self.plus, self.minus = arrays["slant"], arrays["plus"], arrays["minus"]
+        self.specific, self.pull, self.room = arrays["specific"], arrays["pull"], arrays["room"]
+        self.positive, self.negative = arrays["positive"], arrays["negative"]
+        self.common, self.w, self.seen = arrays["common"], arrays["w"], arrays["seen"]
+        self.dual, self.total = arrays["dual"], arrays["total"]
+        self.one, self.other = arrays["one"], arrays["other"]  # of one agent, for a team's
+        self.objective = 0.0
+        self.bound = 0.0
+        self.theta = 0.0
+        self.kept_plus = 1.0
+        self.kept_minus = 1.0
+
+
+class Work:
+    """What one agent works on in a round; the next one overwrites it."""
+
+    def __init__(self, p1: int, most_rows: int) -> None:
+        self.inflow, self.shift = np.zeros((2, p1)), np.zeros(p1)  # Σ z of both parts; m
+        self.u, self.before = np.zeros(p1), np.zeros(p1)  # u now and before the last sweep
+        self.slept = np.zeros(max(most_rows, 1), np.int32)  # rows that fell asleep in it
+
+
+class Job:
+    """Rounds to run, and what became of them.
+
+    log : row k is round k: primal and dual residual, sweeps, rows looked at, objective, gap.
+    heard : which messages of a round arrive, by (round, link, direction); all if it is empty.
+    Rounds end early when the answer is certified to `gap_tol`, or when they have taken `long`.
+    """
+
+    def __init__(self, log: Floats, heard: Flags, pace: dict[str, float]) -> None:
+        self.log, self.heard = log, heard
+        self.shrink, self.floor = pace["shrink"], pace["floor"]
+        self.max_sweeps, self.max_free = int(pace["max_sweeps"]), int(pace["max_free"])
+        self.kappa, self.has_checks = pace["kappa"], bool(pace["has_checks"])
+        self.age, self.begun = int(pace["age"]), int(pace["begun"])
+        self.residual_tol, self.gap_tol = pace["residual_tol"], pace["gap_tol"]
+        self.next_look = pace["next_look"]
+        self.heavy, self.long = pace["heavy"], pace["long"]
+        self.done = 0  # rounds
+        self.looks = 0  # at rows, in the last round
+        self.all_looks = 0
+        self.is_certified = False  # the last round has a certificate
+        self.is_converged = False
+        self.primal = 0.0
+        self.dual = 0.0
+
+    @property
+    def progress(self) -> tuple[int, float, bool, bool]:
+        """Rounds done, when to look next, whether the last is certified, and small enough."""
+        return int(self.done), float(self.next_look), bool(self.is_certified), bool(self.is_converged)
+
+    @property
+    def last_looks(self) -> int:
+        """Rows looked at in the last round."""
+        return int(self.looks)
+
+    @last_looks.setter
+    def last_looks(self, looks: int) -> None:
+        self.looks = looks
+
+
+def has_avx2() -> bool:
+    """Whether the processor can run the build for AVX2; only compiled code can tell."""
+    return bool(dtsvm_has_avx2()) if cython.compiled else False
+
+
+def constants() -> dict[str, float]:
+    """Return the constants that the rest of the house needs, too; compiled code hides them."""
+    return {
+        "NEVER": NEVER,
+        "STEPS": STEPS,
+        "N_SHOWN": N_SHOWN,
+        "N_PRODUCTS": N_PRODUCTS,
+        "MOST_LEAP": MOST_LEAP,
+        "FIRST_LEAP": FIRST_LEAP,
+        "LAST_CHECK": LAST_CHECK,
+    }
+
+
+# An agent
+
+
+def dense_dot(X: NDArray[Any], i: int, u: Floats) -> float:
+    """Row i times u, in eight lanes."""
+    s = [0.0] * 8
+    p = X.shape[1]
+    whole = p - p % 8
+    for j in range(0, whole, 8):
+        for k in range(8):
+            s[k] += X[i, j + k] * u[j + k]
+    for j in range(whole, p):
+        s[0] += X[i, j] * u[j]
+    return ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]))
+
+
+def sparse_dot(values: NDArray[Any], rows: Rows, i: int, u: Floats) -> float:
+    """Sparse row i times u, in four lanes."""
+    s = [0.0] * 4
+    begin, end = rows.starts[i], rows.starts[i + 1]
+    whole = end - (end - begin) % 4
+    for k in range(begin, whole, 4):
+        for j in range(4):
+            s[j] += values[0, k + j] * u[rows.columns[k + j]]
+    for k in range(whole, end):
+        s[0] += values[0, k] * u[rows.columns[k]]
+    return (s[0] + s[2]) + (s[1] + s[3])
+
+
+def dot(rows: Rows, i: int, u: Floats) -> float:
+    """The features of row i times u."""
+    if rows.is_sparse:
+        if rows.is_narrow:
+            return sparse_dot(rows.narrow, rows, i, u)
+        return sparse_dot(rows.wide, rows, i, u)
+    if rows.is_narrow:
+        return dense_dot(rows.narrow, i, u)
+    return dense_dot(rows.wide, i, u)
+
+
+def dense_add(X: NDArray[Any], i: int, scale: float, out: Floats) -> None:
+    for j in range(X.shape[1]):
+        out[j] += scale * X[i, j]
+
+
+def sparse_add(values: NDArray[Any], rows: Rows, i: int, scale: float, out: Floats) -> None:
+    for k in range(rows.starts[i], rows.starts[i + 1]):
+        out[rows.columns[k]] += scale * values[0, k]
+
+
+def add(rows: Rows, i: int, scale: float, out: Floats) -> None:
+    """Add the features of row i, times `scale`, to `out`."""
+    if rows.is_sparse:
+        if rows.is_narrow:
+            sparse_add(rows.narrow, rows, i, scale, out)
+        else:
+            sparse_add(rows.wide, rows, i, scale, out)
+    elif rows.is_narrow:
+        dense_add(rows.narrow, i, scale, out)
+    else:
+        dense_add(rows.wide, i, scale, out)
+
+
+def squared_norm(rows: Rows, i: int) -> float:
+    """‖x‖² of row i."""
+    total = 0.0
+    if rows.is_sparse:
+        for k in range(rows.starts[i], rows.starts[i + 1]):
+            value = rows.narrow[0, k] if rows.is_narrow else rows.wide[0, k]
+            total += value * value
+        return total
+    for j in range(rows.n_features):
+        value = rows.narrow[i, j] if rows.is_narrow else rows.wide[i, j]
+        total += value * value
+    return total
+
+
+def squared_norms(rows: Rows, slots: Ints, at: Ints) -> None:
+    """Set ‖x‖² of the rows in these slots, which lie there."""
+    for k in range(slots.shape[0]):
+        rows.norms[slots[k]] = squared_norm(rows, at[k])
+
+
+def pull(rows: Rows, slots: Ints, at: Ints, out: Floats) -> None:
+    """Add X̃ᵀYλ over the rows in these slots to `out`."""
+    p = rows.n_features
+    for k in range(slots.shape[0]):
+        weight = rows.y[slots[k]] * rows.dual[slots[k]]
+        if weight != 0.0:
+            add(rows, at[k], weight, out)
+            out[p] += weight
+
+
+def distance(u: Floats, v: Floats, d_weights: float, d_bias: float) -> float:
+    """‖u − v‖ in the metric 1/D."""
+    p = u.shape[0] - 1
+    total = 0.0
+    for j in range(p):
+        total += (u[j] - v[j]) * (u[j] - v[j])
+    bias = u[p] - v[p]
+    return sqrt(total / d_weights + bias * bias / d_bias)
+
+
+def list_all(rows: Rows, work: Work, first: int) -> None:
+    """List every row from `first` on: nobody is left to wake."""
+    for k in range(first, work.end):
+        rows.listed[work.begin + k - first] = k
+    work.n_listed, work.wake = work.end - first, INF
+
+
+def list_awake(rows: Rows, work: Work, horizon: float) -> None:
+    """List the rows that wake up to `horizon`, and note when the next one wakes."""
+    work.n_listed, work.wake = 0, INF
+    for k in range(work.begin, work.end):
+        until = rows.until[rows.ids[k]]
+        if until <= horizon:
+            rows.listed[work.begin + work.n_listed] = k
+            work.n_listed += 1
+        else:
+            work.wake = min(work.wake, until)
+
+
+def fall_asleep(rows: Rows, work: Work, k: int, until: float) -> None:
+    """Let a row at its bound sleep until u has travelled so far."""
+    rows.until[rows.ids[k]] = until
+    work.slept[work.n_slept] = k
+    work.n_slept += 1
+
+
+def sweep(rows: Rows, work: Work) -> float:
+    """Minimise over each λᵢ that is awake; return the worst violation.
+
+    The agent's problem, with D = g₀ + g_t its gains (one number for the weights, one for the bias),
+
+        minimise over 0 ≤ λ ≤ box    ½ λᵀ Y X̃ D X̃ᵀ Y λ − (1 − Y X̃ m)ᵀ λ
+
+    has the gradient y xᵀu − 1 with u = D X̃ᵀYλ + m, so (Hsieh et al., 2008)
+
+        λᵢ ← clip(λᵢ − (yᵢ xᵢᵀu − 1) / Qᵢᵢ, 0, box),   u ← u + D xᵢ yᵢ Δλᵢ,   Qᵢᵢ = D_w ‖xᵢ‖² + D_b
+
+    Screening (Ogawa, Suzuki & Takeuchi, 2013): a row at a bound with some slack is not looked at
+    again until u has travelled far enough to use it up: |xᵀΔu| ≤ ‖x‖_D ‖Δu‖_{1/D}, so this skips
+    work, never accuracy. A list names the rows that are awake or soon will be; every row is asked
+    in its turn, listed or not, as soon as u has travelled far enough: the list changes no bit. A
+    violation is measured as the way u would go to mend it, |yᵢ xᵢᵀu − 1| / √Qᵢᵢ.
+    """
+    q = 0
+    is_whole_list = True
+    p = rows.n_features
+    violation, travel = 0.0, work.travel
+    work.looks = work.n_slept = 0
+    if travel >= work.wake:
+        list_all(rows, work, work.begin)
+    while q < work.n_listed:
+        k = rows.listed[work.begin + q]
+        q += 1
+        i = rows.ids[k]
+        if travel < rows.until[i]:
+            continue
+        work.looks += 1
+        r = rows.at[k]
+        y, old, box = rows.y[i], rows.dual[i], rows.box[i]
+        slope = y * (dot(rows, r, work.u) + work.u[p]) - 1.0
+        curvature = work.d_weights * rows.norms[i] + work.d_bias
+        root = sqrt(curvature)
+        way = fabs(slope) / root
+        if (old == 0.0 and slope >= 0.0) or (old == box and slope <= 0.0):
+            fall_asleep(rows, work, k, travel + way)
+            continue
+        violation = max(violation, way)
+        new = min(max(old - slope / curvature, 0.0), box)
+        change = new - old
+        if change != 0.0:
+            rows.dual[i] = new
+            step = change * y
+            add(rows, r, step * work.d_weights, work.u)
+            work.u[p] += step * work.d_bias
+            travel += fabs(change) * root
+        rows.until[i] = 0.0
+        if new == 0.0 or new == box:
+            fall_asleep(rows, work, k, travel + fabs(slope + change * curvature) / root)
+        if travel >= work.wake:
+            list_all(rows, work, k + 1)
+            q, is_whole_list = 0, False
+    if not is_whole_list:
+        work.wake = -1.0
+    work.travel = travel
+    return violation
+
+
+def solve(
+    rows: Rows, work: Work, moved: float, shrink: float, floor: float, max_sweeps: int
+) -> None:
+    """Sweep until the violation met first has fallen by `shrink`, or to `floor`.
+
+    Because the first violation of a round is as large as what the neighbours changed, by which u
+    has `moved` away from where it was before, the accuracy tightens with the residuals by itself.
+    A sweep's steps largely undo each other: after it, travel counts how far u has come, not the
+    way it went, and who fell asleep on that way keeps the slack that is left.
+    """
+    looks = 0
+    work.sweeps = 0
+    target = violation = INF
+    while work.sweeps == 0 or (violation > target and work.sweeps < max_sweeps):
+        travel = work.travel
+        work.travel = travel + moved
+        violation = sweep(rows, work)
+        way, met = work.travel, work.looks
+        far = min(way, travel + distance(work.u, work.before, work.d_weights, work.d_bias))
+        for j in range(work.u.shape[0]):
+            work.before[j] = work.u[j]
+        for k in range(work.n_slept):
+            rows.until[rows.ids[work.slept[k]]] -= way - far
+        is_open = work.wake < 0.0 or work.wake == INF
+        if (is_open and 2 * met < work.end - work.begin) or 8 * met + 64 < work.n_listed:
+            list_awake(rows, work, far + AHEAD * (way - travel))
+        if work.sweeps == 0:
+            target = max(shrink * violation, floor)
+        work.travel, moved = far, 0.0
+        looks += met
+        work.sweeps += 1
+    work.looks = looks
+    work.violation = violation
+
+
+def solve_rows(
+    rows: Rows, work: Work, metric: tuple[float, float], moved: float, pace: tuple[float, float]
+) -> tuple[int, float, int]:
+    """Solve one agent's problem over all rows from u as it is; return sweeps, violation, looks.
+
+    For tests and benchmarks of the problem alone: `metric` is D, `pace` is shrink and most sweeps;
+    `lean` says where to start from.
+    """
+    work.d_weights, work.d_bias = metric
+    work.begin, work.end = 0, rows.ids.shape[0]
+    solve(rows, work, moved, pace[0], 1e-14, int(pace[1]))
+    return int(work.sweeps), float(work.violation), int(work.looks)
+
+
+def lean(work: Work, u: Floats, before: Floats, screening: tuple[int, float, float]) -> None:
+    """Set where `solve_rows` starts: u, u before it moved; rows listed, wake and travel."""
+    for j in range(u.shape[0]):
+        work.u[j], work.before[j] = u[j], before[j]
+    work.n_listed, work.wake, work.travel = screening
+
+
+# The step
+
+
+def gather(agents: Agents, ends: Ends, work: Work, a: int) -> None:
+    """Add up what the links bring: inflow = offset + Σ z."""
+    p1 = agents.pull.shape[1]
+    for c in range(2):
+        for j in range(p1):
+            work.inflow[c, j] = agents.offset[a, c, j] if agents.has_offset[a] else 0.0
+        work.inflow[c, p1 - 1] += agents.prox[a, c] * agents.estimate[a, c, p1 - 1]
+    for k in range(agents.first_end[a], agents.first_end[a] + agents.n_ends[a]):
+        h = ends.ids[k]
+        for c in range(2 if ends.is_wide[h] else 1):
+            for j in range(p1):
+                work.inflow[c, j] += ends.state[h, c, j]
+
+
+def aim(agents: Agents, work: Work, a: int) -> float:
+    """Set D, m and u = D X̃ᵀYλ + m; return how far u has moved."""
+    p = agents.pull.shape[1] - 1
+    g, s = agents.gain[a, 0, 0], agents.gain[a, 1, 0]
+    g_bias, s_bias = agents.gain[a, 0, 1], agents.gain[a, 1, 1]
+    work.d_weights, work.d_bias = g + s, g_bias + s_bias
+    moved = 0.0
+    for j in range(p):
+        work.shift[j] = work.inflow[0, j] * g + work.inflow[1, j] * s
+        work.before[j] = agents.decision[a, j]
+        work.u[j] = work.d_weights * agents.pull[a, j] + work.shift[j]
+        moved += square(work.u[j] - work.before[j])
+    work.shift[p] = work.inflow[0, p] * g_bias + work.inflow[1, p] * s_bias
+    work.before[p] = agents.decision[a, p]
+    work.u[p] = work.d_bias * agents.pull[a, p] + work.shift[p]
+    bias = work.u[p] - work.before[p]
+    return sqrt(moved / work.d_weights + bias * bias / work.d_bias)
+
+
+def settle(agents: Agents, work: Work, a: int) -> None:
+    """Set x and X̃ᵀYλ from u."""
+    p = agents.pull.shape[1] - 1
+    norm = 0.0
+    drift = 0.0
+    for j in range(p):
+        agents.decision[a, j] = work.u[j]
+        agents.pull[a, j] = (work.u[j] - work.shift[j]) / work.d_weights
+        for c in range(2):
+            x = (agents.pull[a, j] + work.inflow[c, j]) * agents.gain[a, c, 0]
+            agents.estimate[a, c, j] = x
+            norm += x * x
+    agents.decision[a, p] = work.u[p]
+    agents.pull[a, p] = (work.u[p] - work.shift[p]) / work.d_bias
+    for c in range(2):
+        x = (agents.pull[a, p] + work.inflow[c, p]) * agents.gain[a, c, 1]
+        if agents.prox[a, c] > 0.0:
+            drift = max(drift, fabs(x - agents.estimate[a, c, p]))
+        agents.estimate[a, c, p] = x
+        norm += x * x
+    agents.drift[a], agents.norm[a] = drift, sqrt(norm)
+
+
+def local_step(
+    a: int, rows: Rows, agents: Agents, ends: Ends, work: Work, job: Job, age: int
+) -> int:
+    """x_a = argmin f_a(x) − (Σ_b z[a→b])ᵀx + ½ Σ_b ρ_ab‖x‖², from the last λ; return looks.
+
+    As rounds go by more is asked for, so that in the end every problem is solved exactly.
+    """
+    gather(agents, ends, work, a)
+    moved = aim(agents, work, a)
+    agents.sweeps[a] = 0
+    looks = 0
+    if agents.n_rows[a] > 0:
+        # Nobody waits for an agent with a free bias: it may take its proximal step with care.
+        is_free = agents.prox[a, 0] > 0.0 or agents.prox[a, 1] > 0.0
+        shrink = job.shrink * 100.0 / (100.0 + age)
+        work.begin, work.end = agents.first_row[a], agents.first_row[a] + agents.n_rows[a]
+        work.n_listed, work.wake = agents.n_listed[a], agents.wake[a]
+        work.travel = agents.travel[a]
+        solve(
+            rows, work, moved, shrink * (0.1 if is_free else 1.0), job.floor,
+            job.max_free if is_free else job.max_sweeps + age // 25,
+        )  # fmt: skip
+        agents.n_listed[a], agents.wake[a] = work.n_listed, work.wake
+        agents.travel[a], agents.sweeps[a] = work.travel, work.sweeps
+        looks = work.looks
+    settle(agents, work, a)
+    return looks
+
+
+def local_steps(
+    some: Ints, rows: Rows, agents: Agents, ends: Ends, work: Work, job: Job, age: int
+) -> int:
+    """Take the local step of some agents; return how many rows were looked at."""
+    looks = 0
+    with cython.nogil:
+        for n in range(some.shape[0]):
+            looks += local_step(some[n], rows, agents, ends, work, job, age)
+    return looks
+
+
+def apart(x: Floats, a: int, b: int, c: int) -> float:
+    """‖x_a − x_b‖² of one part's weights, in eight lanes."""
+    s = [0.0] * 8
+    p = x.shape[2] - 1
+    whole = p - p % 8
+    for j in range(0, whole, 8):
+        for k in range(8):
+            s[k] += square(x[a, c, j + k] - x[b, c, j + k])
+    for j in range(whole, p):
+        s[0] += square(x[a, c, j] - x[b, c, j])
+    return ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]))
+
+
+def moving(agents: Agents, ends: Ends, h: int, g: int, c: int) -> float:
+    """‖x_a + x_b − 2s‖² of one part's weights, in eight lanes."""
+    s = [0.0] * 8
+    a, b = ends.owner[h], ends.owner[g]
+    p = agents.estimate.shape[2] - 1
+    inverse = 1.0 / ends.penalty[h, 0]
+    whole = p - p % 8
+    for j in range(0, whole, 8):
+        for k in range(8):
+            s[k] += square(
+                agents.estimate[a, c, j + k]
+                + agents.estimate[b, c, j + k]
+                - (ends.state[h, c, j + k] + ends.state[g, c, j + k]) * inverse
+            )
+    for j in range(whole, p):
+        s[0] += square(
+            agents.estimate[a, c, j]
+            + agents.estimate[b, c, j]
+            - (ends.state[h, c, j] + ends.state[g, c, j]) * inverse
+        )
+    return ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]))
+
+
+def square(v: float) -> float:
+    return v * v
+
+
+def exchange(agents: Agents, ends: Ends, job: Job, is_check: bool) -> None:
+    """Both ends of every link send q and take in the other's; note the worst residuals.
+
+    A message is lost where `job.heard` says so; an end that hears nothing keeps its z. With
+    s = (z[a→b] + z[b→a]) / 2ρ, what the link holds,
+
+        primal = ‖x_a − x_b‖,   dual = ‖x_a + x_b − 2s‖,   both relative to (‖x_a‖ + ‖x_b‖) / 2.
+
+    Before a check, every link's own numbers are noted in `ends.residual`.
+    """
+    job.primal = 0.0
+    job.dual = 0.0
+    p = agents.pull.shape[1] - 1
+    for i in range(ends.firsts.shape[0]):
+        h = ends.firsts[i]
+        g = ends.twin[h]
+        a, b = ends.owner[h], ends.owner[g]
+        if is_check:
+            note(ends, h, agents.estimate, a, agents.estimate, b, ends.state, g)
+        to_a = to_b = job.kappa
+        if job.heard.shape[1] > 0:
+            to_b = job.kappa if job.heard[job.done, i, 0] else 0.0
+            to_a = job.kappa if job.heard[job.done, i, 1] else 0.0
+        twice, twice_bias = 2.0 * ends.penalty[h, 0], 2.0 * ends.penalty[h, 1]
+        inverse_bias = 1.0 / ends.penalty[h, 1]
+        far = moves = 0.0
+        for c in range(2 if ends.is_wide[h] else 1):
+            u, v = agents.estimate[a, c, p], agents.estimate[b, c, p]
+            s, t = ends.state[h, c, p], ends.state[g, c, p]
+            far += apart(agents.estimate, a, b, c) + square(u - v)
+            moves += moving(agents, ends, h, g, c) + square(u + v - (s + t) * inverse_bias)
+            for j in range(p):
+                q, r = ends.state[h, c, j], ends.state[g, c, j]
+                x, w = agents.estimate[a, c, j], agents.estimate[b, c, j]
+                ends.state[h, c, j] = (1.0 - to_a) * q + to_a * (twice * w - r)
+                ends.state[g, c, j] = (1.0 - to_b) * r + to_b * (twice * x - q)
+            ends.state[h, c, p] = (1.0 - to_a) * s + to_a * (twice_bias * v - t)
+            ends.state[g, c, p] = (1.0 - to_b) * t + to_b * (twice_bias * u - s)
+        size = 0.5 * (agents.norm[a] + agents.norm[b])
+        if size > 0.0:
+            job.primal = max(job.primal, sqrt(far) / size)
+            job.dual = max(job.dual, sqrt(moves) / size)
+
+
+def note(
+    ends: Ends, h: int, x: Floats, a: int, other_x: Floats, b: int, other_z: Floats, g: int
+) -> None:
+    """Write what link end h shows; the bits are the same whichever end it is."""
+    p = x.shape[2] - 1
+    rho = ends.penalty[h, 0]
+    inverse, inverse_bias = 1.0 / rho, 1.0 / ends.penalty[h, 1]
+    far = moves = flow_a = flow_b = size_a = size_b = far_bias = moves_bias = 0.0
+    for c in range(2 if ends.is_wide[h] else 1):
+        for j in range(p):
+            u, v = x[a, c, j], other_x[b, c, j]
+            s, t = ends.state[h, c, j], other_z[g, c, j]
+            far += square(u - v)
+            moves += square(u + v - (s + t) * inverse)
+            flow_a += square(s - rho * u)
+            flow_b += square(t - rho * v)
+            size_a += u * u
+            size_b += v * v
+        u, v = x[a, c, p], other_x[b, c, p]
+        s, t = ends.state[h, c, p], other_z[g, c, p]
+        far_bias += square(u - v)
+        moves_bias += square(u + v - (s + t) * inverse_bias)
+    ends.residual[h, 0, 0], ends.residual[h, 0, 1] = far, far_bias
+    ends.residual[h, 1, 0], ends.residual[h, 1, 1] = moves, moves_bias
+    ends.residual[h, 2, 0], ends.residual[h, 2, 1] = flow_a + flow_b, size_a + size_b
+
+
+def note_end(h: int, agents: Agents, ends: Ends, other_x: Floats, other_z: Floats) -> None:
+    """Note what `exchange` would at an end that was told x_b and z[b→a], shape (1, 2, p + 1)."""
+    note(ends, h, agents.estimate, ends.owner[h], other_x, 0, other_z, 0)
+
+
+def send(some: Ints, agents: Agents, ends: Ends, q: Floats) -> None:
+    """One process's half of `exchange`: q[i] = 2 ρ x_a − z[a→b] of end some[i]."""
+    p = agents.pull.shape[1] - 1
+    for i in range(some.shape[0]):
+        h = some[i]
+        a = ends.owner[h]
+        for c in range(2 if ends.is_wide[h] else 1):
+            for j in range(p + 1):
+                rho = ends.penalty[h, 1 if j == p else 0]
+                q[i, c, j] = 2.0 * rho * agents.estimate[a, c, j] - ends.state[h, c, j]
+
+
+def receive(h: int, agents: Agents, ends: Ends, q: Floats, i: int, kappa: float) -> float:
+    """One end's other half: z[a→b] ← (1 − κ) z[a→b] + κ q[i]; return the residual.
+
+    An end sees neither x_b nor z[b→a] alone. What it sees, ‖q − z[a→b]‖ / ρ, is the length of the
+    dual minus the primal residual vector of `exchange`; the other end sees that of their sum, so
+    both are small when, and only when, both residuals are. It is relative to ‖x_a‖.
+    """
+    a = ends.owner[h]
+    p = agents.pull.shape[1] - 1
+    total = 0.0
+    for c in range(2 if ends.is_wide[h] else 1):
+        for j in range(p + 1):
+            rho = ends.penalty[h, 1 if j == p else 0]
+            z = ends.state[h, c, j]
+            total += square((q[i, c, j] - z) / rho)
+            ends.state[h, c, j] = (1.0 - kappa) * z + kappa * q[i, c, j]
+    if agents.norm[a] == 0.0:
+        return 0.0 if total == 0.0 else 1.0
+    return sqrt(total) / agents.norm[a]
+
+
+def take_in(
+    some: Ints, is_heard: Flags, q: Floats, residual: Floats, agents: Agents, ends: Ends, job: Job
+) -> float:
+    """Exchange inside this process, take in what was heard from others; return the worst residual.
+
+    residual : of each end when it last heard something; renewed here.
+    """
+    exchange(agents, ends, job, True)
+    worst = max(job.primal, job.dual)
+    for i in range(some.shape[0]):
+        if is_heard[i]:
+            residual[i] = receive(some[i], agents, ends, q, i, job.kappa)
+        worst = max(worst, residual[i])
+    return max(worst, drifting(agents))
+
+
+def drifting(agents: Agents) -> float:
+    """How far biases that no link holds still move, relative to their agents."""
+    worst = 0.0
+    for n in range(agents.used.shape[0]):
+        a = agents.used[n]
+        if agents.norm[a] > 0.0:
+            worst = max(worst, agents.drift[a] / agents.norm[a])
+    return worst
+
+
+# A check
+
+
+def last_check(age: int, is_warm: bool) -> int:
+    """Return the age of the last check up to this age, or 0 if there was none."""
+    last = 0
+    check = WARM_FIRST if is_warm else FIRST_CHECK
+    while check <= age and check <= LAST_CHECK:
+        last = check
+        check *= 2
+    return last
+
+
+def next_check(age: int, is_warm: bool) -> int:
+    """Return the next age at which penalties are balanced; `NEVER` when no more checks follow."""
+    check = WARM_FIRST if is_warm else FIRST_CHECK
+    while check <= age:
+        check *= 2
+    return check if check <= LAST_CHECK else NEVER
+
+
+def snapshot_step(check: int, is_warm: bool) -> int:
+    """Rounds between the snapshots before a check; 0 if there are none.
+
+    A network that was at work before it changed is in its slow tail from the first round on: it
+    leaps at every check, from nearly all rounds since the last.
+    """
+    if check == NEVER or (check < FIRST_LEAP and not is_warm):
+        return 0
+    since = check - last_check(check - 1, is_warm)
+    covered = since * WARM_SPAN // 10 if is_warm else since * SPAN // 10
+    return max(1, covered // STEPS)
+
+
+def snapshot_plan(check: int, is_warm: bool) -> tuple[int, int]:
+    """Return the age of the first snapshot before a check, or `NEVER`, and the rounds between."""
+    step = snapshot_step(check, is_warm)
+    return (check - STEPS * step, step) if step > 0 else (NEVER, 1)
+
+
+def remember(age: int, past: Past, agents: Agents, ends: Ends) -> None:
+    """Take a snapshot if one is due at this age and there is room for it."""
+    check = next_check(age - 1, past.is_warm)
+    step = snapshot_step(check, past.is_warm)
+    if step == 0 or past.z.shape[1] == 0:
+        return
+    begin = check - STEPS * step
+    if age < begin or (age - begin) % step != 0:
+        return
+    k = (age - begin) // step
+    copy_blocks(ends.state, past.z, k)
+    copy_blocks(agents.estimate, past.x, k)
+    past.ages[k] = age
+
+
+def copy_blocks(source: Floats, target: Floats, k: int) -> None:
+    """target[k] = source."""
+    for i in range(source.shape[0]):
+        for c in range(2):
+            for j in range(source.shape[2]):
+                target[k, i, c, j] = source[i, c, j]
+
+
+def is_whole(past: Past, check: int) -> bool:
+    """Whether every snapshot before a check was taken when it was due."""
+    step = snapshot_step(check, past.is_warm)
+    if step == 0 or past.z.shape[1] == 0:
+        return False
+    for k in range(STEPS + 1):
+        if past.ages[k] != check - (STEPS - k) * step:
+            return False
+    return True
+
+
+def add_products(z: Floats, h: int, penalty: Floats, out: Floats, v: int) -> None:
+    """out[v] += Σ (zᵢ − zᵢ₋₁)ᵀ(zⱼ − zⱼ₋₁) / ρ at link end h, for i ≤ j."""
+    moves = [0.0] * 6
+    each = [0.0] * 21
+    p = z.shape[3] - 1
+    for n in range(N_PRODUCTS):
+        each[n] = 0.0
+    for c in range(2):
+        for f in range(p + 1):
+            scale = 1.0 / penalty[h, 1 if f == p else 0]
+            for i in range(STEPS):
+                moves[i] = z[i + 1, h, c, f] - z[i, h, c, f]
+            n = 0
+            for i in range(STEPS):
+                for j in range(i, STEPS):
+                    each[n] += scale * moves[i] * moves[j]
+                    n += 1
+    for n in range(N_PRODUCTS):
+        out[v, N_SHOWN + n] += each[n]
+
+
+def measure(s: int, sets: Sets, ends: Ends, past: Past, has_products: bool) -> int:
+    """Set what each node shows of set s in `sets.by_node`; return how many nodes there are.
+
+    First `N_SHOWN` squares, see `Ends.residual`; then, if every snapshot was taken, the inner
+    products of the moves between them.
+    """
+    begin, end = sets.set_node[s], sets.set_node[s + 1]
+    for v in range(begin, end):
+        for j in range(N_SHOWN + N_PRODUCTS):
+            sets.by_node[v - begin, j] = 0.0
+        for k in range(sets.node_noted[v], sets.node_noted[v + 1]):
+            for i in range(3):
+                for j in range(2):
+                    sets.by_node[v - begin, 2 * i + j] += ends.residual[sets.noted[k], i, j]
+        if has_products:
+            for k in range(sets.node_end[v], sets.node_end[v + 1]):
+                add_products(past.z, sets.ends[k], ends.penalty, sets.by_node, v - begin)
+    return end - begin
+
+
+def measure_set(s: int, sets: Sets, ends: Ends, past: Past, has_products: bool) -> Floats:
+    """Return what each node here shows of set s: see `measure`."""
+    n = measure(s, sets, ends, past, has_products)
+    return np.array(sets.by_node)[:n].copy()
+
+
+def sort_up(values: Floats, n: int) -> None:
+    """Sort the first n values (Shell, 1959): no library, so the same everywhere."""
+    gap = 1
+    while gap < n // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, n):
+            value = values[i]
+            j = i
+            while j >= gap and values[j - gap] > value:
+                values[j] = values[j - gap]
+                j -= gap
+            values[j] = value
+        gap //= 3
+
+
+def add_up(sets: Sets, n: int) -> None:
+    """Add up what n nodes show, each column in ascending order: whatever order nodes stand in."""
+    for j in range(N_SHOWN + N_PRODUCTS):
+        for v in range(n):
+            sets.column[v] = sets.by_node[v, j]
+        sort_up(sets.column, n)
+        total = 0.0
+        for v in range(n):
+            total += sets.column[v]
+        sets.total[j] = total
+
+
+def sum_of_nodes(values: Floats) -> Floats:
+    """Add up the rows of an array, one a node, each column in ascending order."""
+    out = np.zeros(values.shape[1])
+    column = np.zeros(values.shape[0])
+    for j in range(values.shape[1]):
+        column[:] = values[:, j]
+        sort_up(column, values.shape[0])
+        total = 0.0
+        for value in column:
+            total += value
+        out[j] = total
+    return out
+
+
+def within(value: float, least: float, most: float) -> float:
+    return min(max(value, least), most)
+
+
+def balance(level: Floats, found: Floats, start: float, age: int) -> None:
+    """Set a set's new level from what its links show at a check: see `decide_level`."""
+    ratio = within(sqrt(found[0] / max(found[2], TINY)), 1.0 / MOST, MOST)
+    ratio_bias = within(sqrt(found[1] / max(found[3], TINY)), 1.0 / MOST, MOST)
+    flow, size = found[4], found[5]
+    scale = SCALE * sqrt(flow / max(size, TINY)) / start
+    if age >= TAIL:
+        level[2] = within(level[2] * ratio, 1.0 / BAND, BAND)
+    wanted = scale * level[2]
+    if size > 0.0 and not (1.0 / LEAST <= wanted / level[0] <= LEAST):
+        level[0] = within(wanted, LEVEL_LEAST, LEVEL_MOST)
+    level[1] = within(level[1] * ratio_bias / ratio, BIAS_LEAST, BIAS_MOST)
+
+
+def decide_level(level: Floats, found: Floats, start: float, age: int) -> Floats:
+    """Return a set's new level from what its links show at a check.
+
+    Parameters
+    ----------
+    level : array, shape (3,)
+        Penalty of the weights over the one begun with, that of the bias over its usual share of it,
+        and what the tail has taught about the first.
+    found : array, shape (6,) or more
+        Squared disagreement of weights and of bias, squared movement of weights and of bias,
+        squared multipliers and squared classifiers. Sums over all links.
+    start : float
+        The weights' penalty begun with.
+    age : int
+        Rounds since something changed.
+    """
+    new = np.array(level, dtype=np.float64)
+    balance(new, np.ascontiguousarray(found, dtype=np.float64), start, age)
+    return new
+
+
+def mixture(total: Floats, gamma: Floats) -> bool:
+    """Set γ from the summed inner products; return whether there is one.
+
+    None if nothing moves or γ is beyond measure. (G / trace + ridge) γ ∝ 1, by elimination; the
+    matrix is positive definite.
+    """
+    G = [0.0] * 36
+    n = N_SHOWN
+    for i in range(STEPS):
+        for j in range(i, STEPS):
+            G[6 * i + j] = G[6 * j + i] = total[n]
+            n += 1
+    trace = 0.0
+    for i in range(STEPS):
+        trace += G[7 * i]
+    if not 0.0 < trace < INF:
+        return False
+    for i in range(36):
+        G[i] /= trace
+    for i in range(STEPS):
+        G[7 * i] += RIDGE
+        gamma[i] = 1.0
+    for k in range(STEPS):
+        for i in range(k + 1, STEPS):
+            factor = G[6 * i + k] / G[7 * k]
+            for j in range(k, STEPS):
+                G[6 * i + j] -= factor * G[6 * k + j]
+            gamma[i] -= factor * gamma[k]
+    for k in range(STEPS - 1, -1, -1):
+        for j in range(k + 1, STEPS):
+            gamma[k] -= G[6 * k + j] * gamma[j]
+        gamma[k] /= G[7 * k]
+    whole = largest = 0.0
+    for i in range(STEPS):
+        whole += gamma[i]
+    for i in range(STEPS):
+        gamma[i] /= whole
+        largest = max(largest, fabs(gamma[i]))
+    return largest < MOST_LEAP
+
+
+def decide_leap(total: Floats) -> Floats:
+    """Return γ from what a check shows, summed (see `measure`); empty if there is no leap."""
+    gamma = np.zeros(STEPS)
+    is_one = mixture(np.ascontiguousarray(total, dtype=np.float64), gamma)
+    return gamma if is_one else np.zeros(0)
+
+
+def mix(gamma: Floats, taken: Floats, k: int, out: Floats) -> None:
+    """out[k] = Σ γᵢ taken[i][k]."""
+    for c in range(2):
+        for f in range(out.shape[2]):
+            total = 0.0
+            for i in range(STEPS):
+                total += gamma[i] * taken[i + 1, k, c, f]
+            out[k, c, f] = total
+
+
+def apply_leap(s: int, gamma: Floats, sets: Sets, past: Past, agents: Agents, ends: Ends) -> None:
+    """Set z at the link ends and x at the agents of set s to the mixture of their snapshots."""
+    for k in range(sets.node_end[sets.set_node[s]], sets.node_end[sets.set_node[s + 1]]):
+        mix(gamma, past.z, sets.ends[k], ends.state)
+    for k in range(sets.set_agent[s], sets.set_agent[s + 1]):
+        mix(gamma, past.x, sets.agents[k], agents.estimate)
+
+
+def set_penalties(agents: Agents, ends: Ends) -> bool:
+    """Set ρ on every link end: level · start, or 2η/A where η inside or across nodes is chosen.
+
+    An end keeps its multiplier, z ← z + (ρ_new − ρ_old) x, with x as it leapt along if z leapt.
+    """
+    p = agents.pull.shape[1] - 1
+    has_changed = False
+    for k in range(ends.ids.shape[0]):
+        h = ends.ids[k]
+        a = ends.owner[h]
+        eta = ends.eta_across if ends.is_across[h] else ends.eta_inside
+        if eta != eta:
+            weights = agents.level[a, 0] * agents.start[a, 0]
+            bias = agents.level[a, 1] * agents.level[a, 0] * agents.start[a, 1]
+        else:
+            weights = bias = 2.0 * eta / agents.size[a]
+        grown, grown_bias = weights - ends.penalty[h, 0], bias - ends.penalty[h, 1]
+        for c in range(2 if ends.is_wide[h] else 1):
+            for j in range(p):
+                ends.state[h, c, j] += grown * agents.estimate[a, c, j]
+            ends.state[h, c, p] += grown_bias * agents.estimate[a, c, p]
+        has_changed = has_changed or grown != 0.0 or grown_bias != 0.0
+        ends.penalty[h, 0], ends.penalty[h, 1] = weights, bias
+    return has_changed
+
+
+def mean_square(rows: Rows, agents: Agents, a: int) -> float:
+    """Mean ‖x‖² of an agent's rows; 1 if it has none."""
+    begin, end = agents.first_row[a], agents.first_row[a] + agents.n_rows[a]
+    if end == begin:
+        return 1.0
+    total = 0.0
+    for k in range(begin, end):
+        total += rows.norms[rows.ids[k]]
+    return max(total / (end - begin), 1e-12)
+
+
+def set_gain(a: int, rows: Rows, agents: Agents, ends: Ends) -> None:
+    """Set 1/U of an agent; if its gains changed it must look at all its rows again.
+
+    U = ε/A + Σ_b ρ for the weights and Σ_b ρ for the bias. A bias that no link holds is weighed
+    like a feature of a third of an average row's length. Lighter would need fewer rounds, but makes
+    an agent's own problem harder; ten is between.
+    """
+    total = [0.0] * 4
+    for k in range(4):
+        total[k] = 0.0
+    for k in range(agents.first_end[a], agents.first_end[a] + agents.n_ends[a]):
+        h = ends.ids[k]
+        for c in range(2 if ends.is_wide[h] else 1):
+            total[2 * c] += ends.penalty[h, 0]
+            total[2 * c + 1] += ends.penalty[h, 1]
+    has_own_bias = agents.reg[a, 2] < INF
+    length = 1.0
+    if total[1] == 0.0 or total[3] == 0.0:
+        length = mean_square(rows, agents, a)
+    has_changed = False
+    for c in range(2):
+        if not agents.is_relay[a]:
+            total[2 * c] += agents.reg[a, c] / agents.size[a]
+            if c == 1 and has_own_bias:
+                total[2 * c + 1] += agents.reg[a, 2] / agents.size[a]
+        agents.prox[a, c] = 0.0
+        if c == 1 and not has_own_bias:
+            total[2 * c + 1] = INF
+        elif total[2 * c + 1] == 0.0:
+            weighed = 10.0 * total[2 * c] / length if total[2 * c] > 0.0 else 1.0
+            agents.prox[a, c] = agents.hold[a] * weighed
+            total[2 * c + 1] = agents.prox[a, c]
+        for k in range(2):
+            new = 1.0 / total[2 * c + k] if total[2 * c + k] > 0.0 else 0.0
+            has_changed = has_changed or new != agents.gain[a, c, k]
+            agents.gain[a, c, k] = new
+    if has_changed:
+        agents.travel[a], agents.wake[a] = 0.0, -1.0
+        for k in range(agents.first_row[a], agents.first_row[a] + agents.n_rows[a]):
+            rows.until[rows.ids[k]] = 0.0
+
+
+def keep_estimates(agents: Agents, past: Past) -> None:
+    """Keep x as agents found it, before z leaps and x leaps along."""
+    for i in range(past.kept.shape[0]):
+        for c in range(2):
+            for j in range(past.kept.shape[2]):
+                past.kept[i, c, j] = agents.estimate[i, c, j]
+
+
+def renew(rows: Rows, agents: Agents, ends: Ends, past: Past, has_leapt: bool) -> None:
+    """Set all penalties and gains; after a leap x is again what agents found."""
+    if set_penalties(agents, ends):
+        for k in range(STEPS + 1):
+            past.ages[k] = -1
+    if has_leapt:
+        for i in range(past.kept.shape[0]):
+            for c in range(2):
+                for j in range(past.kept.shape[2]):
+                    agents.estimate[i, c, j] = past.kept[i, c, j]
+    for n in range(agents.used.shape[0]):
+        set_gain(agents.used[n], rows, agents, ends)
+
+
+def loosen(agents: Agents) -> None:
+    """Hold free biases that have not come to rest less firmly.
+
+    One that has not since the last check, half as many rounds ago, is held a fifth as firmly: a
+    bias that no link holds may have far to go, at a constant pace.
+    """
+    for n in range(agents.used.shape[0]):
+        a = agents.used[n]
+        if agents.prox[a, 0] > 0.0 or agents.prox[a, 1] > 0.0:
+            if agents.drift[a] > 0.25 * agents.drift_before[a]:
+                agents.hold[a] = max(agents.hold[a] / MOST, 1e-4)
+            agents.drift_before[a] = agents.drift[a]
+
+
+def check(age: int, rows: Rows, agents: Agents, ends: Ends, sets: Sets, past: Past) -> None:
+    """Balance the penalties of all agents here, and let them leap."""
+    has_leapt = False
+    has_products = is_whole(past, age)
+    if has_products:
+        keep_estimates(agents, past)
+    for s in range(sets.set_agent.shape[0] - 1):
+        if sets.node_noted[sets.set_node[s]] == sets.node_noted[sets.set_node[s + 1]]:
+            continue
+        n = measure(s, sets, ends, past, has_products)
+        add_up(sets, n)
+        if has_products and mixture(sets.total, sets.gamma):
+            apply_leap(s, sets.gamma, sets, past, agents, ends)
+            has_leapt = True
+        first = sets.agents[sets.set_agent[s]]
+        for j in range(3):
+            sets.level[j] = agents.level[first, j]
+        balance(sets.level, sets.total, agents.start[first, 0], age)
+        for k in range(sets.set_agent[s], sets.set_agent[s + 1]):
+            for j in range(3):
+                agents.level[sets.agents[k], j] = sets.level[j]
+    loosen(agents)
+    renew(rows, agents, ends, past, has_leapt)
+
+
+# The certificate
+
+
+def average(s: int, sets: Sets, agents: Agents, sums: Sums) -> int:
+    """Set a set's mean common part and each team's mean specific part; return who counts."""
+    p1 = sums.common.shape[0]
+    n_teams = sets.set_team[s + 1] - sets.set_team[s]
+    for j in range(p1):
+        sums.common[j] = 0.0
+        for t in range(n_teams):
+            sums.specific[t, j] = 0.0
+    for t in range(n_teams):
+        sums.members[t] = 0.0
+        sums.share[t] = sets.share[sets.set_team[s] + t]
+    n = 0
+    for k in range(sets.set_agent[s], sets.set_agent[s + 1]):
+        a = sets.agents[k]
+        if agents.is_relay[a]:
+            continue
+        n += 1
+        t = sets.team[a]
+        sums.members[t] += 1.0
+        for j in range(p1):
+            sums.common[j] += agents.estimate[a, 0, j]
+            sums.specific[t, j] += agents.estimate[a, 1, j]
+    for j in range(p1):
+        sums.common[j] /= max(n, 1)
+        for t in range(n_teams):
+            sums.specific[t, j] /= max(sums.members[t], 1.0)
+    return n
+
+
+def tally(a: int, t: int, rows: Rows, agents: Agents, sums: Sums) -> None:
+    """Add an agent's rows to its team's sums, at the classifier w = w₀ + w_t of the average.
+
+    Rows that sleep beyond the horizon, the agent's travel and the way from its u to w, are on the
+    same side of their margins for w as for u. So they need no look: those with λ = 0 lose nothing,
+    and what those with λ = box lose follows, up to the rounding of many rounds, from X̃ᵀYλ, less
+    what the rows looked at have part in it.
+    """
+    p = rows.n_features
+    d_weights = agents.gain[a, 0, 0] + agents.gain[a, 1, 0]
+    d_bias = agents.gain[a, 0, 1] + agents.gain[a, 1, 1]
+    for j in range(p + 1):
+        sums.w[j] = sums.common[j] + sums.specific[t, j]
+        sums.seen[j] = 0.0
+        sums.one[j] = 0.0
+    horizon = INF
+    if d_weights > 0.0 and d_bias > 0.0:
+        way = 0.0
+        for j in range(p):
+            way += square(agents.decision[a, j] - sums.w[j])
+        bias = agents.decision[a, p] - sums.w[p]
+        horizon = agents.travel[a] + sqrt(way / d_weights + bias * bias / d_bias)
+    bound_loss = 0.0
+    for k in range(agents.first_row[a], agents.first_row[a] + agents.n_rows[a]):
+        i = rows.ids[k]
+        weight, box, y = rows.dual[i], rows.box[i], rows.y[i]
+        if y > 0.0:
+            sums.plus[t] += weight
+        else:
+            sums.minus[t] += weight
+        if rows.until[i] > horizon and (weight == 0.0 or weight == box):
+            bound_loss += weight
+            continue
+        margin = y * (dot(rows, rows.at[k], sums.w) + sums.w[p])
+        sums.loss[t] += box * max(0.0, 1.0 - margin)
+        if weight == 0.0:
+            continue
+        add(rows, rows.at[k], y * weight, sums.seen)
+        sums.seen[p] += y * weight
+        inside = min(weight, box - weight)
+        if inside > 0.0:
+            add(rows, rows.at[k], inside, sums.one)
+            sums.one[p] += inside
+            sums.slant[t] += inside * y
+    if bound_loss > 0.0:
+        reached = 0.0
+        for j in range(p + 1):
+            reached += (agents.pull[a, j] - sums.seen[j]) * sums.w[j]
+        sums.loss[t] += max(0.0, bound_loss - reached)
+    for j in range(p + 1):
+        sums.pull[t, j] += agents.pull[a, j]
+        sums.room[t, j] += sums.one[j]
+
+
+def clear(sums: Sums, n_teams: int) -> None:
+    for t in range(n_teams):
+        sums.loss[t] = 0.0
+        sums.slant[t] = 0.0
+        sums.plus[t] = 0.0
+        sums.minus[t] = 0.0
+        for j in range(sums.common.shape[0]):
+            sums.pull[t, j] = 0.0
+            sums.room[t, j] = 0.0
+            sums.positive[t, j] = 0.0
+            sums.negative[t, j] = 0.0
+
+
+def lacks_room(sums: Sums, t: int) -> bool:
+    """Whether a team's rows inside the box cannot make up for what one class weighs more."""
+    return not fabs(sums.plus[t] - sums.minus[t]) <= sums.room[t, sums.common.shape[0] - 1]
+
+
+def add_classes(a: int, t: int, rows: Rows, agents: Agents, sums: Sums) -> None:
+    """Add Σ λᵢ xᵢ of an agent's rows over yᵢ = +1 and over yᵢ = −1, biases left alone."""
+    p = rows.n_features
+    for j in range(p):
+        sums.one[j] = 0.0
+        sums.other[j] = 0.0
+    for k in range(agents.first_row[a], agents.first_row[a] + agents.n_rows[a]):
+        i = rows.ids[k]
+        if rows.dual[i] != 0.0:
+            if rows.y[i] > 0.0:
+                add(rows, rows.at[k], rows.dual[i], sums.one)
+            else:
+                add(rows, rows.at[k], rows.dual[i], sums.other)
+    for j in range(p):
+        sums.positive[t, j] += sums.one[j]
+        sums.negative[t, j] += sums.other[j]
+
+
+def tally_agent(a: int, t: int, rows: Rows, agents: Agents, sums: Sums, has_room: bool) -> None:
+    """Add one agent's rows to sums: first all but classes, then, of teams without room, those."""
+    if has_room:
+        tally(a, t, rows, agents, sums)
+    else:
+        add_classes(a, t, rows, agents, sums)
+
+
+def certify(s: int, rows: Rows, agents: Agents, sets: Sets, sums: Sums) -> None:
+    """Set objective and bound of set s from its agents' average and multipliers."""
+    if average(s, sets, agents, sums) == 0:
+        sums.objective = 0.0
+        sums.bound = 0.0
+        return
+    n_teams = sets.set_team[s + 1] - sets.set_team[s]
+    clear(sums, n_teams)
+    for k in range(sets.set_agent[s], sets.set_agent[s + 1]):
+        a = sets.agents[k]
+        if not agents.is_relay[a]:
+            tally(a, sets.team[a], rows, agents, sums)
+    first = counted(s, sets, agents)
+    is_shared = agents.reg[first, 2] > 0.0
+    repair(sums, n_teams, is_shared)
+    for k in range(sets.set_agent[s], sets.set_agent[s + 1]):
+        a = sets.agents[k]
+        if not agents.is_relay[a] and needs_classes(sums, sets.team[a], is_shared):
+            add_classes(a, sets.team[a], rows, agents, sums)
+    judge(n_teams, agents.reg[first], sums)
+
+
+def counted(s: int, sets: Sets, agents: Agents) -> int:
+    """The first agent of a set that is no relay."""
+    for k in range(sets.set_agent[s], sets.set_agent[s + 1]):
+        if not agents.is_relay[sets.agents[k]]:
+            return sets.agents[k]
+    return sets.agents[sets.set_agent[s]]
+
+
+def repair(sums: Sums, n_teams: int, is_shared: bool) -> None:
+    """Find how λ is made feasible where one bias is shared by all teams: Σ yλ = 0 over the set.
+
+    θ moves rows inside the box, λ − θ y min(λ, box − λ); where they have no room, the heavier
+    class is scaled down. With a free bias a team, `judge` does so team by team.
+    """
+    last = sums.common.shape[0] - 1
+    plus = minus = room = 0.0
+    for t in range(n_teams):
+        plus += sums.plus[t]
+        minus += sums.minus[t]
+        room += sums.room[t, last]
+    sums.theta = 0.0
+    sums.kept_plus = 1.0
+    sums.kept_minus = 1.0
+    if is_shared:
+        choose_repair(sums, plus, minus, room)
+
+
+def choose_repair(sums: Sums, plus: float, minus: float, room: float) -> None:
+    """θ where there is room, else which share of either class stays."""
+    sums.theta = 0.0
+    sums.kept_plus = 1.0
+    sums.kept_minus = 1.0
+    if fabs(plus - minus) <= room:
+        sums.theta = (plus - minus) / room if room > 0.0 else 0.0
+    else:
+        both = min(plus, minus)
+        sums.kept_plus = both / plus if plus > 0.0 else 0.0
+        sums.kept_minus = both / minus if minus > 0.0 else 0.0
+
+
+def needs_classes(sums: Sums, t: int, is_shared: bool) -> bool:
+    """Whether a team's classes are scaled down, each by itself."""
+    if is_shared:
+        return sums.kept_plus < 1.0 or sums.kept_minus < 1.0
+    return lacks_room(sums, t)
+
+
+def feasible(sums: Sums, t: int, is_shared: bool) -> float:
+    """Set `dual` to a team's v = Σ y λ x̃ of a λ made feasible; return its Σ λ."""
+    p1 = sums.common.shape[0]
+    if not is_shared:
+        choose_repair(sums, sums.plus[t], sums.minus[t], sums.room[t, p1 - 1])
+    if sums.kept_plus < 1.0 or sums.kept_minus < 1.0:
+        for j in range(p1 - 1):
+            sums.dual[j] = (
+                sums.kept_plus * sums.positive[t, j] - sums.kept_minus * sums.negative[t, j]
+            )
+        plus, minus = sums.kept_plus * sums.plus[t], sums.kept_minus * sums.minus[t]
+        sums.dual[p1 - 1] = plus - minus
+        return plus + minus
+    for j in range(p1):
+        sums.dual[j] = sums.pull[t, j] - sums.theta * sums.room[t, j]
+    return sums.plus[t] + sums.minus[t] - sums.theta * sums.slant[t]
+
+
+def judge(n_teams: int, reg: Floats, sums: Sums) -> None:
+    """Set objective and bound of a set from its sums.
+
+    With v_t = Σ_{i in t} yᵢλᵢx̃ᵢ any λ in [0, box] with Σ yλ = 0, in each team or, where teams have
+    one bias in common, over all, bounds the optimum from below:
+
+        D(λ) = Σ λᵢ − ‖Σ_t v_t‖² / 2ε₁ − Σ_t ‖v_t‖² / (2 ε₂ A_t/A)
+
+    with the bias's part of v_t weighed by its own ε. λ is made feasible by moving rows inside the
+    box: that costs little near the optimum, where such rows lie on the margin. Of the multiples of
+    a feasible λ, which are feasible too, the best is taken.
+    """
+    p = sums.common.shape[0] - 1
+    primal = 0.5 * reg[0] * weights_square(sums.common)
+    gain = curved = 0.0
+    for j in range(p + 1):
+        sums.total[j] = 0.0
+    for t in range(n_teams):
+        share = sums.share[t]
+        primal += 0.5 * reg[1] * share * weights_square(sums.specific[t]) + sums.loss[t]
+        gain += feasible(sums, t, reg[2] > 0.0)
+        for j in range(p):
+            sums.total[j] += sums.dual[j]
+        if share > 0.0:  # a team of relays alone has neither rows nor a regulariser
+            curved += weights_square(sums.dual) / (share * reg[1])
+            if 0.0 < reg[2] < INF:
+                primal += 0.5 * reg[2] * share * square(sums.specific[t, p])
+                curved += square(sums.dual[p]) / (share * reg[2])
+    curved += weights_square(sums.total) / reg[0]
+    scale = min(1.0, gain / curved) if curved > 0.0 else 1.0
+    sums.objective = primal
+    sums.bound = scale * gain - 0.5 * scale * scale * curved
+
+
+def weights_square(v: Floats) -> float:
+    """‖v‖² without its last entry."""
+    total = 0.0
+    for j in range(v.shape[0] - 1):
+        total += v[j] * v[j]
+    return total
+
+
+def certify_set(
+    s: int, rows: Rows, agents: Agents, sets: Sets, sums: Sums
+) -> tuple[float, float]:
+    """Return the objective of set s at its agents' average, and a bound on the optimum."""
+    certify(s, rows, agents, sets, sums)
+    return float(sums.objective), float(sums.bound)
+
+
+def bound(n_teams: int, reg: Floats, sums: Sums) -> tuple[float, float]:
+    """Return objective and bound of a set from sums that were added up elsewhere."""
+    repair(sums, n_teams, reg[2] > 0.0)
+    judge(n_teams, reg, sums)
+    return float(sums.objective), float(sums.bound)
+
+
+# The loop
+
+
+def look(rows: Rows, agents: Agents, sets: Sets, sums: Sums, job: Job) -> None:
+    """Certify every set: is its gap small? If not, wait the longer the larger it is.
+
+    A gap is small against its bound or, if all rows of the set fit, against its total box.
+    """
+    objective = lower = worst = 0.0
+    for s in range(sets.set_agent.shape[0] - 1):
+        certify(s, rows, agents, sets, sums)
+        objective += sums.objective
+        lower += sums.bound
+        least = 1e-6 * max(sets.total_box[s], TINY)
+        worst = max(worst, (sums.objective - sums.bound) / max(sums.bound, least))
+    k = job.done - 1
+    job.log[k, 4] = objective
+    job.log[k, 5] = 0.0
+    if objective > lower:
+        job.log[k, 5] = (objective - lower) / lower if lower > 0.0 else INF
+    job.is_certified = True
+    job.is_converged = worst <= job.gap_tol
+    over = within(worst / job.gap_tol, 1.0, 100.0) if job.gap_tol > 0.0 else 100.0
+    share = 0.05 + 0.15 * log10(over)
+    n_rounds = 1.0 * (job.begun + job.done)
+    job.next_look = n_rounds + max(2.0, floor(share * n_rounds))
+
+
+def is_calm(job: Job) -> bool:
+    """Whether agents agree and rest, and the last look was long enough ago."""
+    if job.primal > job.residual_tol or job.dual > job.residual_tol:
+        return False
+    return job.begun + job.done >= job.next_look
+
+
+def is_milestone(n_rounds: int) -> bool:
+    """Whether a certificate is due just to show progress: at rounds 64, 128, 256, …."""
+    return n_rounds >= 64 and n_rounds & (n_rounds - 1) == 0
+
+
+def finish_round(
+    rows: Rows, agents: Agents, ends: Ends, sets: Sets, past: Past, job: Job
+) -> None:
+    """Carry all messages of a round, log it, take a snapshot, check."""
+    age = job.age + job.done + 1
+    has_check = job.has_checks and age == last_check(age, past.is_warm)
+    exchange(agents, ends, job, has_check)
+    job.dual = max(job.dual, drifting(agents))
+    sweeps = 0
+    for n in range(agents.used.shape[0]):
+        sweeps += agents.sweeps[agents.used[n]]
+    k = job.done
+    job.log[k, 0], job.log[k, 1] = job.primal, job.dual
+    job.log[k, 2], job.log[k, 3] = sweeps, job.looks
+    remember(age, past, agents, ends)
+    if has_check:
+        check(age, rows, agents, ends, sets, past)
+    job.done += 1
+    job.all_looks += job.looks
+    job.is_certified = False
+
+
+def close(
+    rows: Rows, agents: Agents, ends: Ends, sets: Sets, past: Past, sums: Sums, job: Job
+) -> None:
+    """End a round, and look at the certificate where that is worth while."""
+    finish_round(rows, agents, ends, sets, past, job)
+    if job.gap_tol > 0.0 and is_calm(job):
+        look(rows, agents, sets, sums, job)
+    elif job.gap_tol > 0.0 and is_milestone(job.begun + job.done):
+        following = job.next_look
+        look(rows, agents, sets, sums, job)
+        job.next_look = following
+        job.is_converged = False
+
+
+def close_round(
+    rows: Rows, agents: Agents, ends: Ends, sets: Sets, past: Past, sums: Sums, job: Job
+) -> None:
+    """End a round whose local steps somebody else took; `job.looks` is what they looked at."""
+    with cython.nogil:
+        close(rows, agents, ends, sets, past, sums, job)
+
+
+def is_over(job: Job) -> bool:
+    """Whether all rounds are done, the answer is certified, or it has taken long."""
+    if job.done == 0:
+        return job.log.shape[0] == 0
+    return job.is_converged or job.done == job.log.shape[0] or job.all_looks > job.long
+
+
+def run(
+    rows: Rows, agents: Agents, ends: Ends, sets: Sets, past: Past, work: Work, sums: Sums,
+    job: Job,
+) -> None:  # fmt: skip
+    """Run rounds until one is heavy or all are over."""
+    with cython.nogil:
+        while not is_over(job):
+            looks = 0
+            for n in range(agents.used.shape[0]):
+                looks += local_step(
+                    agents.used[n], rows, agents, ends, work, job, job.age + job.done
+                )
+            job.looks = looks
+            close(rows, agents, ends, sets, past, sums, job)
+            if job.looks >= job.heavy:
+                break
+
+
+def connected(n: int, a: Ints, b: Ints) -> Ints:
+    """Number the connected sets of 0 … n − 1 under the links (a[k], b[k]), as they appear."""
+    root = np.arange(n)
+    number = np.zeros(n, np.int64)
+    join(root, number, a, b)
+    return number
+
+
+def join(root: Ints, number: Ints, a: Ints, b: Ints) -> None:
+    """Union-find with path halving; a root is never larger than its members."""
+    for k in range(a.shape[0]):
+        i, j = a[k], b[k]
+        while root[i] != i:
+            root[i] = root[root[i]]
+            i = root[i]
+        while root[j] != j:
+            root[j] = root[root[j]]
+            j = root[j]
+        root[max(i, j)] = min(i, j)
+    found = 0
+    for i in range(root.shape[0]):
+        if root[i] == i:
+            number[i] = found
+            found += 1
+        else:
+            number[i] = number[root[i]]

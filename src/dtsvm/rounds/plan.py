@@ -1,0 +1,312 @@
+"""What follows from the tables: who must agree, in which order sums are made, and ρ to begin with.
+
+A plan is derived anew after every change and never written; compiled code takes its records.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dtsvm.kernel import compiled
+from dtsvm.problem.settings import Settings
+from dtsvm.rounds.penalty import link_flow, start_penalty
+from dtsvm.rounds.tables import BIASES, Tables
+
+__all__ = ["Elsewhere", "Plan", "derive", "find_parts"]
+
+Slots = NDArray[np.int64]
+Floats = NDArray[np.float64]
+MIXED, COMMON = BIASES.index("mixed"), BIASES.index("common")
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """What cannot be seen from this process, by agent slot; empty if all agents are here.
+
+    size : A. flow : `penalty.link_flow` of the network. square : mean squared feature.
+    """
+
+    size: dict[int, float] = field(default_factory=dict)
+    flow: dict[int, float] = field(default_factory=dict)
+    square: dict[int, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The agents here in the order of their slots, and the sets of them that must agree.
+
+    used : slots of all agents. firsts : one end of every link inside this process.
+    parts : the agents that must agree on the common part, set by set.
+    common_part, specific_part : number of an agent's set, by slot; on the specific part teams agree.
+    size : A, how many of an agent's set count in the objective (relays do not), by slot.
+    traffic : messages and bytes over network links in a round.
+    rows, agents, ends, sets, sums, work : as compiled code takes them.
+    """
+
+    tables: Tables
+    used: Slots
+    firsts: Slots
+    parts: list[Slots]
+    common_part: Slots
+    specific_part: Slots
+    size: Floats
+    traffic: tuple[int, int]
+    rows: Any
+    agents: Any
+    ends: Any
+    n_rows: Slots  # by agent slot
+    row_order: Slots  # slots of all rows, one agent's after the other's
+    end_order: Slots  # slots of all ends, likewise
+    start: Floats  # (·, 2), ρ begun with, by agent slot
+    reg: Floats  # (·, 3), by agent slot
+
+    @cached_property
+    def sets(self) -> Any:
+        """The sets as compiled code takes them."""
+        return compiled.Sets(_set_columns(self))
+
+    @cached_property
+    def sums(self) -> Any:
+        """Room for what a set's rows contribute to a certificate."""
+        most = max((len(np.unique(self.specific_part[part])) for part in self.parts), default=1)
+        return compiled.Sums(most, self.tables.n_features + 1)
+
+    @cached_property
+    def work(self) -> Any:
+        """What one agent works on in a round."""
+        return self.make_work()
+
+    def make_work(self) -> Any:
+        """Return room for one more thread's work."""
+        return compiled.Work(self.tables.n_features + 1, int(self.n_rows.max(initial=0)))
+
+    def set_of(self, agent: int) -> int:
+        """Which of the sets an agent is in."""
+        return next(s for s, agents in enumerate(self.parts) if agent in agents)
+
+    def ends_of(self, agents: Slots) -> tuple[Slots, Slots]:
+        """All link ends of one set in the order in which they are added up, and their nodes."""
+        tables = self.tables
+        is_in = np.zeros(tables.agents.capacity, bool)
+        is_in[agents] = True
+        ends = self.end_order[is_in[tables.ends["owner"][self.end_order]]]
+        owner = tables.ends["owner"][ends]
+        node, task = tables.agents["node"][owner], tables.agents["task"][owner]
+        order = np.lexsort((task, node))  # by the other end's node and task they are sorted
+        return ends[order], node[order]
+
+
+def derive(
+    tables: Tables,
+    settings: Settings,
+    elsewhere: Elsewhere,
+    parts: tuple[Slots, Slots],
+    has_offset: NDArray[np.uint8],
+) -> Plan:
+    """Derive the plan for the tables as they are, from `find_parts`; `has_offset` is by slot."""
+    capacity, used = tables.agents.capacity, tables.agents.used
+    row_lists = [tables.row_slots[a] for a in used.tolist()]
+    row_order = np.concatenate(row_lists) if row_lists else np.zeros(0, np.int64)
+    first_row, n_rows = _segments(capacity, used, np.array([len(r) for r in row_lists], np.int64))
+    ids, end_order, n_ends = _order_ends(tables, used)
+    first_end, n_ends = _segments(capacity, used, n_ends)
+    firsts = ids[ids < tables.ends["twin"][ids]]
+    size = _sizes(tables, used, parts[0], elsewhere)
+    sets = _split(used, parts[0])
+    square = _squares(tables, sets, elsewhere)
+    start = _start_penalties(tables, settings, (sets, firsts, size, square), elsewhere)
+    reg = _regularisers(tables, square)
+    agents = compiled.Agents({
+        **{name: tables.agents.open(name) for name in ITERATES},
+        "is_relay": tables.agents.open("is_relay"), "used": used,
+        "first_row": first_row, "n_rows": n_rows, "first_end": first_end, "n_ends": n_ends,
+        "has_offset": has_offset, "start": start, "size": size, "reg": reg,
+        "n_listed": np.zeros(capacity, np.int64), "wake": np.full(capacity, -1.0),
+    })  # fmt: skip
+    rows = tables.record(row_order, np.zeros(len(row_order), np.int32))
+    return Plan(
+        tables, used, firsts, sets, *parts, size, _traffic(tables, firsts), rows, agents,
+        _end_record(tables, settings, end_order, firsts), n_rows, row_order, end_order, start, reg,
+    )  # fmt: skip
+
+
+ITERATES = (
+    "gain", "prox", "estimate", "offset", "pull", "decision", "travel", "norm", "drift", "sweeps",
+    "level", "hold", "drift_before",
+)  # fmt: skip
+
+
+def _segments(capacity: int, slots: Slots, counts: Slots) -> tuple[Slots, Slots]:
+    start = np.zeros(capacity, np.int64)
+    count = np.zeros(capacity, np.int64)
+    count[slots] = counts
+    start[slots] = np.cumsum(counts) - counts
+    return start, count
+
+
+def _order_ends(tables: Tables, used: Slots) -> tuple[Slots, Slots, Slots]:
+    """Sort link ends by owner, then by the other end's node and task: sums have one order."""
+    ends = tables.ends
+    ids = ends.used
+    owner = ends["owner"][ids]
+    order = np.lexsort((ends["other_task"][ids], ends["other_node"][ids], owner))
+    return ids, ids[order], np.bincount(owner, minlength=tables.agents.capacity)[used]
+
+
+def _end_record(tables: Tables, settings: Settings, order: Slots, firsts: Slots) -> Any:
+    names = ("owner", "twin", "is_wide", "is_across", "penalty", "state", "residual")
+    inside, across = (
+        float("nan") if chosen == "auto" else float(chosen)
+        for chosen in (settings.task_penalty, settings.node_penalty)
+    )
+    columns = {name: tables.ends.open(name) for name in names}
+    return compiled.Ends({**columns, "ids": order, "firsts": firsts}, inside, across)
+
+
+def _traffic(tables: Tables, firsts: Slots) -> tuple[int, int]:
+    across = firsts[tables.ends["is_across"][firsts] > 0]
+    blocks = len(across) + int(tables.ends["is_wide"][across].sum())
+    return 2 * len(across), 2 * 8 * (tables.n_features + 1) * blocks
+
+
+def find_parts(tables: Tables) -> tuple[Slots, Slots]:
+    """Number who must agree, by slot: on the common part all who are linked, else teams."""
+    n = tables.agents.capacity
+    ends = tables.ends
+    used = ends.used
+    here = used[ends["twin"][used] >= 0]
+    owner = ends["owner"][here]
+    other = ends["owner"][ends["twin"][here]]
+    wide = ends["is_wide"][here] > 0
+    return compiled.connected(n, owner, other), compiled.connected(n, owner[wide], other[wide])
+
+
+def _sizes(tables: Tables, used: Slots, part: Slots, elsewhere: Elsewhere) -> Floats:
+    is_counted = np.zeros(tables.agents.capacity)
+    is_counted[used] = tables.agents["is_relay"][used] == 0
+    size: Floats = np.maximum(np.bincount(part, weights=is_counted), 1.0)[part]
+    for agent, known in elsewhere.size.items():
+        size[agent] = known
+    return size
+
+
+def _split(used: Slots, part: Slots) -> list[Slots]:
+    """Return the agents of each part, parts in the order of their numbers."""
+    mine = part[used]
+    order = np.argsort(mine, kind="stable")
+    cuts = np.flatnonzero(np.diff(mine[order])) + 1
+    return np.split(used[order], cuts) if len(mine) else []  # of nothing numpy makes one empty set
+
+
+def _squares(tables: Tables, sets: list[Slots], elsewhere: Elsewhere) -> Floats:
+    """Mean squared feature of an agent's set, by slot."""
+    square = np.ones(tables.agents.capacity)
+    norms = tables.rows["norms"]
+    for agents in sets:
+        slots = np.concatenate([tables.row_slots[a] for a in agents.tolist()])
+        if len(slots):
+            square[agents] = max(float(norms[slots].mean() / tables.n_features), 1e-12)
+    for agent, known in elsewhere.square.items():
+        square[agent] = known
+    return square
+
+
+def _start_penalties(
+    tables: Tables,
+    settings: Settings,
+    found: tuple[list[Slots], Slots, Floats, Floats],
+    elsewhere: Elsewhere,
+) -> Floats:
+    """ρ to begin with, for the weights and the bias, by agent slot."""
+    sets, firsts, size, square = found
+    start = np.ones((tables.agents.capacity, 2))
+    if "auto" not in (settings.task_penalty, settings.node_penalty):
+        return start
+    C, reg = tables.agents["C"], tables.agents["reg"]
+    for agents in sets:
+        flow = None if elsewhere.flow else link_flow(*_graph(tables, agents, firsts))
+        for a in agents[:1] if flow is not None else agents:
+            start[agents if flow is not None else a] = start_penalty(
+                elsewhere.flow[int(a)] if flow is None else flow,
+                float(C[a]), (float(reg[a, 0]), float(reg[a, 1])), size[a], float(square[a]),
+            )  # fmt: skip
+    return start
+
+
+def _graph(tables: Tables, agents: Slots, firsts: Slots) -> tuple[int, Slots]:
+    """The graph messages of one set travel on: its nodes, or its agents if on one node."""
+    ends = tables.ends
+    is_in = np.zeros(tables.agents.capacity, bool)
+    is_in[agents] = True
+    mine = firsts[is_in[ends["owner"][firsts]]]
+    across = mine[ends["is_across"][mine] > 0]
+    column = tables.agents["node"] if len(across) else np.arange(tables.agents.capacity)
+    mine = across if len(across) else mine
+    pairs = np.stack([ends["owner"][mine], ends["owner"][ends["twin"][mine]]], 1)
+    found, flat = np.unique(column[pairs], return_inverse=True)
+    return len(found), np.unique(np.sort(flat.reshape(-1, 2), axis=1), axis=0)
+
+
+def _regularisers(tables: Tables, square: Floats) -> Floats:
+    """ε of both parts' weights and of the specific bias, by agent slot.
+
+    A mixed specific bias is regularised as a constant feature of the features' mean square is.
+    """
+    reg = np.zeros((tables.agents.capacity, 3))
+    reg[:, :2] = tables.agents["reg"]
+    bias = tables.agents["bias"]
+    reg[:, 2] = np.where(bias == MIXED, reg[:, 1] / square, np.where(bias == COMMON, np.inf, 0.0))
+    return reg
+
+
+def _set_columns(plan: Plan) -> dict[str, NDArray[Any]]:
+    """Lay the sets out one after the other, with their link ends node by node."""
+    tables = plan.tables
+    is_across = tables.ends["is_across"]
+    ends, noted, node_end, node_noted = [], [], [0], [0]
+    counts = {"agent": [0], "node": [0], "team": [0]}
+    team = np.zeros(tables.agents.capacity, np.int64)
+    shares, boxes = [], []
+    for agents in plan.parts:
+        mine, node = plan.ends_of(agents)
+        across = is_across[mine] > 0
+        counts_here = across if across.any() else np.ones(len(mine), bool)
+        begins = np.append(np.flatnonzero(np.diff(node, prepend=-1)), len(mine))
+        twin = tables.ends["twin"][mine]
+        kept = np.where((twin < 0) | (mine < twin), mine, twin)[counts_here]
+        counted = np.concatenate([[0], np.cumsum(counts_here)])
+        node_end += (node_end[-1] + begins[1:]).tolist()
+        node_noted += (node_noted[-1] + counted[begins[1:]]).tolist()
+        ends.append(mine)
+        noted.append(kept)
+        share = _teams(plan, agents, team)
+        shares.append(share)
+        boxes.append(tables.rows["box"][_rows_of(tables, agents)].sum())
+        for name, n in (("agent", len(agents)), ("node", len(begins) - 1), ("team", len(share))):
+            counts[name].append(counts[name][-1] + n)
+    none = np.zeros(0, np.int64)
+    return {
+        "set_agent": np.array(counts["agent"]), "set_node": np.array(counts["node"]),
+        "set_team": np.array(counts["team"]), "agents": np.concatenate([none, *plan.parts]),
+        "team": team, "ends": np.concatenate([none, *ends]),
+        "noted": np.concatenate([none, *noted]), "node_end": np.array(node_end, np.int64),
+        "node_noted": np.array(node_noted, np.int64),
+        "share": np.concatenate([np.zeros(0), *shares]), "total_box": np.array(boxes, float),
+    }  # fmt: skip
+
+
+def _rows_of(tables: Tables, agents: Slots) -> Slots:
+    return np.concatenate([np.zeros(0, np.int64), *(tables.row_slots[a] for a in agents.tolist())])
+
+
+def _teams(plan: Plan, agents: Slots, team: Slots) -> Floats:
+    """Number the teams of one set in `team`, relays' last; return A_t / A of each."""
+    is_counted = plan.tables.agents["is_relay"][agents] == 0
+    mine = agents[is_counted]
+    _, team[mine] = np.unique(plan.specific_part[mine], return_inverse=True)
+    return np.bincount(team[mine]) / max(len(mine), 1) if len(mine) else np.zeros(1)

@@ -1,0 +1,209 @@
+"""Who is here and what they hold, by slot; only this module writes the columns that say so.
+
+Columns in which the iteration keeps its numbers stand beside them, because they share the slots;
+`iterates` and compiled code write those.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from dtsvm.kernel import compiled
+from dtsvm.problem.settings import Settings
+from dtsvm.rounds.columns import Columns
+from dtsvm.rounds.matrix import Matrix
+
+__all__ = ["BIASES", "Tables"]
+
+Slots = NDArray[np.int64]
+Floats = NDArray[np.float64]
+BIASES = ("task", "common", "mixed")  # by what `Tables.agents["bias"]` says
+
+
+class Tables:
+    """The agents of one process, their rows and the ends of their links.
+
+    Parameters
+    ----------
+    n_features : int
+        Length of a row.
+    dtype : dtype, default=float64
+        Of the rows' features; everything else is float64.
+    """
+
+    def __init__(self, n_features: int, dtype: DTypeLike = np.float64) -> None:
+        p1 = n_features + 1
+        self.n_features = n_features
+        self.matrix = Matrix(n_features, dtype)
+        self.rows = Columns(
+            at=((), np.int64), y=((), float), weight=((), float), box=((), float),
+            dual=((), float), norms=((), float), until=((), float),
+        )  # fmt: skip
+        self.agents = Columns(
+            node=((), np.int64), task=((), np.int64), is_relay=((), np.uint8),
+            C=((), float), reg=((2,), float), bias=((), np.int8),
+            gain=((2, 2), float), prox=((2,), float), estimate=((2, p1), float),
+            offset=((2, p1), float), pull=((p1,), float), decision=((p1,), float),
+            travel=((), float), norm=((), float), drift=((), float), sweeps=((), np.int64),
+            level=((3,), float), hold=((), float), drift_before=((), float),
+        )  # fmt: skip
+        self.ends = Columns(
+            owner=((), np.int64), twin=((), np.int64), is_wide=((), np.uint8),
+            is_across=((), np.uint8), other_node=((), np.int64), other_task=((), np.int64),
+            penalty=((2,), float), state=((2, p1), float), residual=((3, 2), float),
+        )  # fmt: skip
+        self.row_slots: dict[int, Slots] = {}
+
+    # Agents and links
+
+    def add_agents(
+        self, node: Any, task: Any, settings: Settings, is_relay: bool = False
+    ) -> Slots:
+        """Make agents without rows or links; return their slots.
+
+        `node` and `task` are ranks: they order the sums over an agent's links.
+        """
+        slots = self.agents.take(len(node))
+        for column, value in (("node", node), ("task", task), ("is_relay", is_relay)):
+            self.agents.open(column)[slots] = value
+        self.agents.open("level")[slots] = 1.0
+        self.agents.open("hold")[slots] = 1.0
+        self._write_settings(slots, settings)
+        for slot in slots.tolist():
+            self.row_slots[slot] = np.zeros(0, np.int64)
+        return slots
+
+    def _write_settings(self, slots: Slots, settings: Settings) -> None:
+        self.agents.open("C")[slots] = settings.C
+        self.agents.open("reg")[slots] = settings.common_reg, settings.specific_reg
+        self.agents.open("bias")[slots] = BIASES.index(settings.bias)
+
+    def set(self, slots: Slots, settings: Settings) -> None:
+        """Let agents go on with other settings."""
+        self._write_settings(slots, settings)
+        for agent in slots.tolist():
+            mine = self.row_slots[agent]
+            self.rows.open("box")[mine] = settings.C * self.rows["weight"][mine]
+
+    def promote(self, relay: int) -> None:
+        """Let a relay take part: from now on it counts."""
+        self.agents.open("is_relay")[relay] = False
+
+    def remove_agent(self, agent: int) -> None:
+        """Take an agent, its rows and its links away; nothing of it stays behind."""
+        self._release_rows(self.row_slots.pop(agent))
+        owned = self.ends.used
+        self.unlink(owned[self.ends["owner"][owned] == agent])
+        self.agents.release(np.array([agent]))
+
+    def link(self, a: Slots, b: Slots, is_wide: Any, is_across: Any) -> None:
+        """Link agents a[i] and b[i]; the edge state starts at ρ x once the penalty is known."""
+        n = len(a)
+        slots = self.ends.take(2 * n)
+        there, back = slots[:n], slots[n:]
+        node, task = self.agents["node"], self.agents["task"]
+        for end, owner, twin, other in ((there, a, back, b), (back, b, there, a)):
+            self._write_end(end, owner, twin, is_wide, is_across)
+            self.ends.open("other_node")[end] = node[other]
+            self.ends.open("other_task")[end] = task[other]
+
+    def link_elsewhere(self, agent: int, is_wide: bool) -> int:
+        """Link an agent to one in another process; return the slot of the end that is here."""
+        (end,) = self.ends.take(1).tolist()
+        self._write_end(end, agent, -1, is_wide, True)
+        return int(end)
+
+    def _write_end(self, end: Any, owner: Any, twin: Any, is_wide: Any, is_across: Any) -> None:
+        values = (("owner", owner), ("twin", twin), ("is_wide", is_wide), ("is_across", is_across))
+        for column, value in values:
+            self.ends.open(column)[end] = value
+
+    def unlink(self, ends: Slots) -> None:
+        """Drop these link ends and their twins."""
+        both = np.unique(np.concatenate([ends, self.ends["twin"][ends]]))
+        self.ends.release(both[both >= 0])
+
+    def rank(self, node: int, task: dict[int, int], other: dict[int, tuple[int, int]]) -> None:
+        """Give this process's node and its agents their ranks, and the other ends of its links.
+
+        `task` is by agent slot, `other` (node, task) by the slot of a link end elsewhere. Ranks
+        order the sums over an agent's links, and nothing else.
+        """
+        agents, ends = self.agents, self.ends
+        for agent, rank in task.items():
+            agents.open("node")[agent], agents.open("task")[agent] = node, rank
+        used = ends.used
+        inside = used[ends["twin"][used] >= 0]
+        owners = ends["owner"][ends["twin"][inside]]
+        ends.open("other_node")[inside] = agents["node"][owners]
+        ends.open("other_task")[inside] = agents["task"][owners]
+        for end, (node_rank, task_rank) in other.items():
+            ends.open("other_node")[end], ends.open("other_task")[end] = node_rank, task_rank
+
+    # Rows
+
+    def adopt_rows(self, X: Any, y: Floats, agent: Slots, weight: Floats | None = None) -> None:
+        """Take over all rows at once, where they lie; `agent[i]` is the agent of row i.
+
+        The rows of one agent may lie anywhere; their other numbers are put side by side.
+        """
+        order = np.argsort(agent, kind="stable").astype(np.int64, copy=False)
+        at = self.matrix.adopt(X)[order]
+        slots = self._write_rows(at, y[order], None if weight is None else weight[order])
+        owners, starts = np.unique(agent[order], return_index=True)
+        parts = np.split(slots, starts[1:])
+        for owner, mine in zip(owners.tolist(), parts, strict=True):
+            self.row_slots[owner] = mine
+        self.rows.open("box")[slots] = self.agents["C"][agent[order]] * self.rows["weight"][slots]
+
+    def add_rows(self, agent: int, X: Any, y: Floats, weight: Floats | None = None) -> None:
+        """Give an agent more rows."""
+        self.share_rows(agent, self.matrix.add(X), y, weight)
+
+    def share_rows(
+        self, agent: int, at: Slots, y: Floats, weight: Floats | None = None
+    ) -> None:
+        """Give an agent rows that lie at these places already, under labels of its own."""
+        slots = self._write_rows(at, y, weight)
+        self.rows.open("box")[slots] = self.agents["C"][agent] * self.rows["weight"][slots]
+        self.row_slots[agent] = np.concatenate([self.row_slots[agent], slots])
+
+    def _write_rows(self, at: Slots, y: Floats, weight: Floats | None) -> Slots:
+        slots = self.rows.take(len(y))
+        self.rows.open("at")[slots] = at
+        self.rows.open("y")[slots] = y
+        self.rows.open("weight")[slots] = 1.0 if weight is None else weight
+        compiled.squared_norms(self.record(), slots, at)
+        return slots
+
+    def drop_rows(self, agent: int, is_dropped: NDArray[np.bool_]) -> None:
+        """Take rows away from an agent."""
+        slots = self.row_slots[agent]
+        self.row_slots[agent] = slots[~is_dropped]
+        self._release_rows(slots[is_dropped])
+
+    def _release_rows(self, slots: Slots) -> None:
+        self.rows.release(slots)
+        places = self.rows["at"][slots]
+        still = self.rows["at"][self.rows.used]
+        self.matrix.release(places[~np.isin(places, still)])
+
+    def rows_of(self, agent: int) -> tuple[Any, Floats]:
+        """Return a copy of an agent's rows and labels."""
+        slots = self.row_slots[agent]
+        return self.matrix.rows(self.rows["at"][slots]), self.rows["y"][slots]
+
+    def record(
+        self, ids: Slots | None = None, listed: NDArray[np.int32] | None = None
+    ) -> Any:
+        """View the rows as compiled code takes them, those in `ids` one agent's after another's."""
+        rows = self.rows
+        none = np.zeros(0, np.int64)
+        numbers = {name: rows.open(name) for name in ("y", "box", "dual", "norms", "until")}
+        numbers["ids"] = none if ids is None else ids
+        numbers["at"] = none if ids is None else rows["at"][ids]
+        numbers["listed"] = np.zeros(0, np.int32) if listed is None else listed
+        return compiled.Rows(self.matrix.X, numbers)

@@ -1,4 +1,4 @@
-# Everything a fresh machine needs: Python >= 3.11, git, make.
+# Everything a fresh machine needs: Python >= 3.11 with headers, git, make, a C compiler.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -9,9 +9,13 @@ READY := $(VENV)/.ready
 help:  ## What can be done here
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
-$(READY): pyproject.toml
+PIP := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+# What builds the kernel stays installed: it is built anew when its source has changed.
+$(READY): pyproject.toml meson.build meson_options.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	$(PIP) "meson-python>=0.16" "cython>=3.1" ninja
+	$(PIP) --no-build-isolation -e ".[dev]"
 	touch $@
 
 demo: $(READY)  ## Every experiment of the paper on the bundled digits, a few repeats, and a report
@@ -27,9 +31,9 @@ test: check  ## The whole check: lint, types, tests
 	$(BIN)/python -m pytest -q tests/runtime/agent  # real processes: one test at a time
 
 bench: $(READY)  ## Us against rivals, as ratios, into docs/benchmarks.md
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bench]"
+	$(PIP) --no-build-isolation -e ".[bench]"
 	$(BIN)/python -m benchmarks
 
 clean:  ## Remove the environment and everything generated
-	rm -rf $(VENV) report .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build report .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src -name __pycache__ -prune -exec rm -rf {} +

@@ -7,7 +7,7 @@ import pytest
 
 import dtsvm
 
-PACKAGES = ["dtsvm", "dtsvm.data", "dtsvm.prepare", "dtsvm.problem", "dtsvm.kernel", "dtsvm.rounds",
+PACKAGES = ["dtsvm", "dtsvm.data", "dtsvm.prepare", "dtsvm.kernel", "dtsvm.problem", "dtsvm.rounds",
             "dtsvm.runtime", "dtsvm.svm"]  # fmt: skip
 
 
@@ -15,7 +15,8 @@ def visible(module):
     return sorted(
         name
         for name, value in vars(module).items()
-        if not name.startswith("_") and not isinstance(value, types.ModuleType)
+        if not name.startswith("_")
+        and (name in module.__all__ or not isinstance(value, types.ModuleType))
     )
 
 

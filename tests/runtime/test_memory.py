@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from dtsvm import DTSVM, Network, Session
+from dtsvm import Network, Session
+from dtsvm.problem import Settings
 from dtsvm.rounds import State
 from dtsvm.runtime import memory
 
@@ -25,16 +26,16 @@ def test_a_run_looks_up_even_if_its_rounds_take_long(rng):
 def test_rounds_that_were_over_when_ctrl_c_came_are_in_the_books(rng, monkeypatch, when):
     plain = session(np.random.default_rng(0))
     live = session(np.random.default_rng(0))
-    compiled, calls = memory._rounds, []
+    loop, calls = memory.Memory._loop, []
 
-    def rounds_and_a_signal(world, job):
-        compiled(world, job)
-        calls.append(job.over[0])
+    def rounds_and_a_signal(self, job):
+        loop(self, job)
+        calls.append(job.record.progress[0])
         if len(calls) == when:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(memory, "CHUNK_NUMBERS", 100_000)
-    monkeypatch.setattr(memory, "_rounds", rounds_and_a_signal)
+    monkeypatch.setattr(memory.Memory, "_loop", rounds_and_a_signal)
     info = live.run(rounds=1000)
     monkeypatch.undo()
     assert info.status == "interrupted"
@@ -47,27 +48,41 @@ def test_rounds_that_were_over_when_ctrl_c_came_are_in_the_books(rng, monkeypatc
 
 
 def test_no_round_is_no_proof(rng, monkeypatch):
-    def signal(world, job):
+    def signal(self, job):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(memory, "_rounds", signal)
+    monkeypatch.setattr(memory.Memory, "_loop", signal)
     assert session(rng).run(rounds=10).gap == np.inf
 
 
-def test_adopted_rows_that_are_copied_stay_with_their_agents(rng, monkeypatch):
-    """A state may own the caller's rows later: they are sorted then, and training goes on."""
+@pytest.mark.parametrize("local", ["tracking", "exact"])
+def test_threads_change_no_bit(rng, monkeypatch, local):
+    def trained(n_jobs):
+        live = session(np.random.default_rng(1), n_jobs=n_jobs, local=local)
+        live.run(rounds=50)
+        return live._members.state.tables.agents["estimate"]
+
+    alone = trained(1)
+    monkeypatch.setattr(memory, "PARALLEL_WORK", 0)
+    assert np.array_equal(trained(3), alone)
+
+
+def test_rows_that_were_adopted_may_grow_and_stay_with_their_agents(rng):
+    """The caller's rows are copied when others come: training goes on as if they had been there."""
     X = rng.normal(size=(80, 3))
     y, node = np.sign(X[:, 0] + 0.3 * rng.normal(size=80)), rng.permutation(80) % 4
-    kept = DTSVM(Network.ring(4), max_rounds=60, tol=1e-300)
-    with pytest.warns(match="60 rounds"):
-        kept.fit(X, y, node=node)
-    step = memory.Memory._advance
-
-    def copied(self, n, rule):
-        step(self, min(n, 20), rule)
-        State.own_rows(self.state)
-
-    monkeypatch.setattr(memory.Memory, "_advance", copied)
-    with pytest.warns(match="60 rounds"):
-        again = DTSVM(Network.ring(4), max_rounds=60, tol=1e-300).fit(X, y, node=node)
-    assert np.array_equal(kept.coef_, again.coef_)
+    found = []
+    for is_adopted in (True, False):
+        state = State(3, Settings(C=0.2))
+        slots = state.add_agents(range(4), [0] * 4)
+        state.link(slots[:3], slots[1:], True, True)
+        if is_adopted:
+            state.adopt_rows(X[:60], y[:60], slots[node[:60]])
+        else:
+            for v in range(4):
+                mine = node[:60] == v
+                state.add_rows(slots[v], X[:60][mine], y[:60][mine])
+        state.add_rows(slots[2], X[60:], y[60:])
+        memory.Memory(state).train(max_rounds=60, tol=None)
+        found.append(state.estimate(slots))
+    assert np.array_equal(*found)

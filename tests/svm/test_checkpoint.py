@@ -21,8 +21,8 @@ def session(seed=0, loss=0.2):
 
 
 def bits(live):
-    tables = live._members.state
-    return [tables.agents["estimate"].tobytes(), tables.halves["state"].tobytes(),
+    tables = live._members.state.tables
+    return [tables.agents["estimate"].tobytes(), tables.ends["state"].tobytes(),
             tables.rows["dual"].tobytes(), live.history["dual_residual"].tobytes()]  # fmt: skip
 
 

@@ -315,7 +315,7 @@ def test_a_file_cut_in_half_is_refused(saved, path):
     text = path.read_text()
     half = text[: len(text) // 2]
     path.write_text(half)
-    line = len(half.splitlines())
+    line = half.count("\n") + 1
     assert refusal(path) == f"{path} is cut short or damaged at line {line}. {REMEDY}"
 
 

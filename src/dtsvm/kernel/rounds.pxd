@@ -128,12 +128,12 @@ cdef inline double square(double v) noexcept nogil
 @cython.locals(i=Int, c=Int, j=Int, h=Int, g=Int, a=Int, b=Int)
 cdef void exchange(Agents agents, Ends ends, Job job, bint is_check) noexcept nogil
 @cython.locals(c=Int, j=Int)
-cdef void note(Ends ends, Int h, double[:, :, ::1] x, Int a, double[:, :, ::1] other_x, Int b, double[:, :, ::1] other_z, Int g) noexcept nogil
-cpdef object note_end(Int h, Agents agents, Ends ends, double[:, :, ::1] other_x, double[:, :, ::1] other_z)
+cdef void note(Ends ends, Int h, double[:, :, ::1] x, Int a, const double[:, :, ::1] other_x, Int b, const double[:, :, ::1] other_z, Int g) noexcept nogil
+cpdef object note_end(Int h, Agents agents, Ends ends, const double[:, :, ::1] other_x, const double[:, :, ::1] other_z)
 @cython.locals(i=Int, c=Int, j=Int, h=Int, a=Int)
 cpdef object send(long long[::1] some, Agents agents, Ends ends, double[:, :, ::1] q)
 @cython.locals(c=Int, j=Int, a=Int)
-cpdef double receive(Int h, Agents agents, Ends ends, double[:, :, ::1] q, Int i, double kappa) except? -1
+cpdef double receive(Int h, Agents agents, Ends ends, const double[:, :, ::1] q, Int i, double kappa) except? -1
 @cython.locals(i=Int)
 cpdef double take_in(long long[::1] some, const unsigned char[::1] is_heard, double[:, :, ::1] q, double[::1] residual, Agents agents, Ends ends, Job job) except? -1
 @cython.locals(n=Int, a=Int)
@@ -150,7 +150,7 @@ cdef Int snapshot_step(Int check, bint is_warm) noexcept nogil
 cpdef void remember(Int age, Past past, Agents agents, Ends ends) noexcept nogil
 @cython.locals(i=Int, c=Int, j=Int)
 cdef void copy_blocks(double[:, :, ::1] source, double[:, :, :, ::1] target, Int k) noexcept nogil
-@cython.locals(step=Int, k=Int)
+@cython.locals(step=Int, k=Int, n_taken=Int)
 cpdef bint is_whole(Past past, Int check) noexcept nogil
 @cython.locals(moves=double[6], each=double[21], c=Int, f=Int, i=Int, j=Int, n=Int, p=Int)
 cdef void add_products(double[:, :, :, ::1] z, Int h, double[:, ::1] penalty, double[:, ::1] out, Int v) noexcept nogil

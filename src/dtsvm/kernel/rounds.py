@@ -117,6 +117,8 @@ class Rows:
     def __init__(self, X: Any, numbers: dict[str, NDArray[Any]]) -> None:
         self.is_sparse = hasattr(X, "indptr")
         values = X.data.reshape(1, -1) if self.is_sparse else X
+        if not cython.compiled:
+            values = values.astype(np.float64)  # numpy would multiply float32 in float32
         self.is_narrow = values.dtype == np.float32
         self.wide = np.zeros((0, 0)) if self.is_narrow else values
         self.narrow = values if self.is_narrow else np.zeros((0, 0), np.float32)
@@ -218,8 +220,11 @@ class Past:
     """Snapshots of z by link end and of x by agent, for leaps.
 
     ages : at which they were taken; −1 if not. z : (snapshots, ends, 2, p + 1), x : likewise.
-    kept : x as agents found it, while z leaps. is_warm : whether the network was at work before it changed
+    kept : x as agents found it, while z leaps
+    is_warm : whether the network was at work before it changed
     """
+
+    kept: Floats
 
     def __init__(self, ages: Ints, z: Floats, x: Floats, is_warm: bool) -> None:
         self.ages, self.z, self.x, self.is_warm = ages, z, x, is_warm
@@ -257,7 +262,24 @@ class Sums:
 
 
 class Work:
-    """What one agent works on in a round; the next one overwrites it."""
+    """What one agent works on in a round; the next one overwrites it.
+
+    begin, end : of the agent's rows. n_listed, wake, travel : of screening, see `sweep`
+    n_slept : rows that fell asleep in a sweep. looks, sweeps, violation : what a solve came to
+    d_weights, d_bias : D
+    """
+
+    begin: int
+    end: int
+    n_listed: int
+    wake: float
+    travel: float
+    n_slept: int
+    looks: int
+    sweeps: int
+    violation: float
+    d_weights: float
+    d_bias: float
 
     def __init__(self, p1: int, most_rows: int) -> None:
         self.inflow, self.shift = np.zeros((2, p1)), np.zeros(p1)  # Σ z of both parts; m
@@ -293,7 +315,12 @@ class Job:
     @property
     def progress(self) -> tuple[int, float, bool, bool]:
         """Rounds done, when to look next, whether the last is certified, and small enough."""
-        return int(self.done), float(self.next_look), bool(self.is_certified), bool(self.is_converged)
+        return (
+            int(self.done),
+            float(self.next_look),
+            bool(self.is_certified),
+            bool(self.is_converged),
+        )
 
     @property
     def last_looks(self) -> int:
@@ -550,16 +577,17 @@ def solve(
 
 def solve_rows(
     rows: Rows, work: Work, metric: tuple[float, float], moved: float, pace: tuple[float, float]
-) -> tuple[int, float, int]:
-    """Solve one agent's problem over all rows from u as it is; return sweeps, violation, looks.
+) -> tuple[int, float, int, tuple[Floats, int, float, float]]:
+    """Solve one agent's problem over all rows; return sweeps, violation, looks and where it is.
 
     For tests and benchmarks of the problem alone: `metric` is D, `pace` is shrink and most sweeps;
-    `lean` says where to start from.
+    `lean` says where to start from, and what is returned last is u and the screening to go on with.
     """
     work.d_weights, work.d_bias = metric
     work.begin, work.end = 0, rows.ids.shape[0]
     solve(rows, work, moved, pace[0], 1e-14, int(pace[1]))
-    return int(work.sweeps), float(work.violation), int(work.looks)
+    reached = np.array(work.u), int(work.n_listed), float(work.wake), float(work.travel)
+    return int(work.sweeps), float(work.violation), int(work.looks), reached
 
 
 def lean(work: Work, u: Floats, before: Floats, screening: tuple[int, float, float]) -> None:
@@ -911,10 +939,10 @@ def is_whole(past: Past, check: int) -> bool:
     step = snapshot_step(check, past.is_warm)
     if step == 0 or past.z.shape[1] == 0:
         return False
+    n_taken = 0
     for k in range(STEPS + 1):
-        if past.ages[k] != check - (STEPS - k) * step:
-            return False
-    return True
+        n_taken += past.ages[k] == check - (STEPS - k) * step
+    return n_taken == STEPS + 1
 
 
 def add_products(z: Floats, h: int, penalty: Floats, out: Floats, v: int) -> None:
@@ -1510,9 +1538,7 @@ def weights_square(v: Floats) -> float:
     return total
 
 
-def certify_set(
-    s: int, rows: Rows, agents: Agents, sets: Sets, sums: Sums
-) -> tuple[float, float]:
+def certify_set(s: int, rows: Rows, agents: Agents, sets: Sets, sums: Sums) -> tuple[float, float]:
     """Return the objective of set s at its agents' average, and a bound on the optimum."""
     certify(s, rows, agents, sets, sums)
     return float(sums.objective), float(sums.bound)
@@ -1565,9 +1591,7 @@ def is_milestone(n_rounds: int) -> bool:
     return n_rounds >= 64 and n_rounds & (n_rounds - 1) == 0
 
 
-def finish_round(
-    rows: Rows, agents: Agents, ends: Ends, sets: Sets, past: Past, job: Job
-) -> None:
+def finish_round(rows: Rows, agents: Agents, ends: Ends, sets: Sets, past: Past, job: Job) -> None:
     """Carry all messages of a round, log it, take a snapshot, check."""
     age = job.age + job.done + 1
     has_check = job.has_checks and age == last_check(age, past.is_warm)

@@ -17,7 +17,16 @@ from numpy.typing import NDArray
 from dtsvm.kernel import compiled
 from dtsvm.rounds.state import State
 
-__all__ = ["Decision", "apply", "decide", "is_balanced", "loosen", "measure", "take_snapshot", "total"]
+__all__ = [
+    "Decision",
+    "apply",
+    "decide",
+    "is_balanced",
+    "loosen",
+    "measure",
+    "take_snapshot",
+    "total",
+]
 
 Floats = NDArray[np.float64]
 N_SHOWN = int(compiled.constants()["N_SHOWN"])

@@ -63,7 +63,7 @@ class Iterates:
         self.agents.open("pull")[agent] -= gone
 
     def begin_at(self, agent: int, estimate: Floats, dual: Floats | None = None) -> None:
-        """Let an agent go on from an earlier estimate and, if its rows are the same, multipliers."""
+        """Let an agent go on from an earlier estimate and, of the same rows, multipliers."""
         self.agents.open("estimate")[agent] = estimate
         if dual is None:
             return
@@ -120,7 +120,7 @@ class Iterates:
         offset = self.agents.open("offset")
         for c, part in enumerate(parts):
             offset[used, c] = zero_sum(offset[used, c], part[used])
-        return offset.any(axis=(1, 2)).view(np.uint8)
+        return np.asarray(offset.any(axis=(1, 2))).view(np.uint8)
 
 
 def zero_sum(offset: Floats, part: Slots) -> Floats:

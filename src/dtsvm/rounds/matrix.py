@@ -109,9 +109,7 @@ class Matrix:
             self.X = arrays["X"]
         else:
             parts = arrays["values"], arrays["columns"], arrays["starts"]
-            self.X = _plain(
-                csr_array(parts, shape=(len(arrays["starts"]) - 1, self.n_features))
-            )
+            self.X = _plain(csr_array(parts, shape=(len(arrays["starts"]) - 1, self.n_features)))
         self._is_owned, self._end = True, self.X.shape[0]
         self._free = arrays["free"].tolist()
 

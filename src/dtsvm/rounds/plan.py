@@ -42,7 +42,7 @@ class Plan:
 
     used : slots of all agents. firsts : one end of every link inside this process.
     parts : the agents that must agree on the common part, set by set.
-    common_part, specific_part : number of an agent's set, by slot; on the specific part teams agree.
+    common_part, specific_part : number of an agent's set and of its team, by slot.
     size : A, how many of an agent's set count in the objective (relays do not), by slot.
     traffic : messages and bytes over network links in a round.
     rows, agents, ends, sets, sums, work : as compiled code takes them.

@@ -59,9 +59,7 @@ class Tables:
 
     # Agents and links
 
-    def add_agents(
-        self, node: Any, task: Any, settings: Settings, is_relay: bool = False
-    ) -> Slots:
+    def add_agents(self, node: Any, task: Any, settings: Settings, is_relay: bool = False) -> Slots:
         """Make agents without rows or links; return their slots.
 
         `node` and `task` are ranks: they order the sums over an agent's links.
@@ -163,9 +161,7 @@ class Tables:
         """Give an agent more rows."""
         self.share_rows(agent, self.matrix.add(X), y, weight)
 
-    def share_rows(
-        self, agent: int, at: Slots, y: Floats, weight: Floats | None = None
-    ) -> None:
+    def share_rows(self, agent: int, at: Slots, y: Floats, weight: Floats | None = None) -> None:
         """Give an agent rows that lie at these places already, under labels of its own."""
         slots = self._write_rows(at, y, weight)
         self.rows.open("box")[slots] = self.agents["C"][agent] * self.rows["weight"][slots]
@@ -196,9 +192,7 @@ class Tables:
         slots = self.row_slots[agent]
         return self.matrix.rows(self.rows["at"][slots]), self.rows["y"][slots]
 
-    def record(
-        self, ids: Slots | None = None, listed: NDArray[np.int32] | None = None
-    ) -> Any:
+    def record(self, ids: Slots | None = None, listed: NDArray[np.int32] | None = None) -> Any:
         """View the rows as compiled code takes them, those in `ids` one agent's after another's."""
         rows = self.rows
         none = np.zeros(0, np.int64)

@@ -1,7 +1,7 @@
 """One node's part in balancing penalties: measure its link ends, tally, decide with the others.
 
-At checks (`rounds.agreement`) neighbours tell each other x and z instead of q, so that each end sees
-the primal and the dual residual of `kernel.exchange`. A node that has measured all its ends
+At checks (`rounds.agreement`) neighbours tell each other x and z instead of q, so that each end
+sees the primal and the dual residual of `kernel.exchange`. A node that has measured all its ends
 tallies them; once it has everybody's tally it knows the next level, and so do they. Until then it
 waits, as long as for a message of a round: all change their penalties after the same round, to the
 same bits as in memory. Whoever cannot wait goes on, and follows when it hears of the new level. In
@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dtsvm.rounds import State
 from dtsvm.kernel import compiled
+from dtsvm.rounds import State
 from dtsvm.rounds.agreement import Decision, apply, measure
 from dtsvm.runtime.agent.node.ledger import Ledger, Level, Tally
 

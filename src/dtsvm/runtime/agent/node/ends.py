@@ -185,7 +185,7 @@ class Ends:
                 wide = np.ascontiguousarray(q if len(q) == 2 else np.concatenate([q, q]))[None]
                 # With κ = 0 nothing is taken in; what is left of `receive` is the residual.
                 end = self.ends[i].half
-                far = compiled.receive(end, plan.agents, plan.ends, wide.copy(), 0, 0.0)
+                far = compiled.receive(end, plan.agents, plan.ends, wide, 0, 0.0)
                 worst = max(worst, far)
         return worst
 

@@ -122,7 +122,7 @@ class Process:
 
     async def _round(self) -> None:
         now = started = time.monotonic()
-        work = self.node.n_features * len(self.node.state.rows)
+        work = self.node.n_features * len(self.node.state.tables.rows)
         async with self._lock:
             self.node.open(now)
             if work > HEAVY_WORK:

@@ -1,0 +1,156 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from dtsvm.kernel import compiled, load
+
+
+def problem(seed, n=30, p=4, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p)).astype(dtype)
+    return X, np.where(rng.random(n) > 0.5, 1.0, -1.0)
+
+
+def sparse(X):
+    rows = csr_array(X)
+    rows.indptr = rows.indptr.astype(np.int64)
+    return rows
+
+
+class Alone:
+    """One agent's problem: rows, λ, and where u is."""
+
+    def __init__(self, X, y, box, u, kernel=compiled):
+        n = len(y)
+        self.kernel = kernel
+        self.dual, self.until = np.zeros(n), np.zeros(n)
+        numbers = {
+            "y": y, "box": np.broadcast_to(np.asarray(box, float), n).copy(), "dual": self.dual,
+            "norms": np.zeros(n), "until": self.until, "ids": np.arange(n), "at": np.arange(n),
+            "listed": np.zeros(n, np.int32),
+        }  # fmt: skip
+        self.rows = kernel.Rows(X, numbers)
+        kernel.squared_norms(self.rows, np.arange(n), np.arange(n))
+        self.work = kernel.Work(X.shape[1] + 1, n)
+        self.screening = (0, -1.0, 0.0)
+        self.u = u.copy()
+
+    def solve(self, metric, before=None, shrink=0.0, max_sweeps=100_000):
+        before = self.u if before is None else before
+        D = np.append(np.full(len(self.u) - 1, metric[0]), metric[1])
+        moved = float(np.sqrt(((self.u - before) ** 2 / D).sum()))
+        self.kernel.lean(self.work, self.u, before, self.screening)
+        *found, state = self.kernel.solve_rows(
+            self.rows, self.work, metric, moved, (shrink, max_sweeps)
+        )
+        self.u, self.screening = state[0], state[1:]
+        return found
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 10**6), st.floats(0.01, 10), st.floats(0.01, 10), st.floats(0.01, 10))
+def test_the_solution_satisfies_the_kkt_conditions_whatever_a_row_weighs(seed, d_w, d_b, C):
+    X, y = problem(seed)
+    rng = np.random.default_rng(seed + 1)
+    m, box = rng.normal(size=5), C * rng.choice([0.5, 1.0, 3.0], 30)
+    alone = Alone(X, y, box, m)
+    alone.solve((d_w, d_b))
+    dual = alone.dual
+    Xt = np.column_stack([X, np.ones(len(X))])
+    D = np.append(np.full(4, d_w), d_b)
+    np.testing.assert_allclose(alone.u, D * (Xt.T @ (y * dual)) + m, atol=1e-9)
+    slope = y * (Xt @ alone.u) - 1
+    assert np.all((dual >= 0) & (dual <= box))
+    assert np.all(slope[dual == 0] >= -1e-9)
+    assert np.all(slope[dual == box] <= 1e-9)
+    assert np.all(np.abs(slope[(dual > 0) & (dual < box)]) <= 1e-9)
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 10**6), st.floats(0.01, 1))
+def test_screening_changes_no_bit(seed, box):
+    n, D = 200, np.array([0.5] * 4 + [0.7])
+    X, y = problem(seed, n=n)
+    rng = np.random.default_rng(seed)
+    screened, plain = (Alone(X, y, box, np.zeros(5)) for _ in range(2))
+    looked = 0
+    for k in range(40):  # the neighbours move u less and less
+        push = rng.normal(size=5) * 0.5 * 0.8**k
+        before = screened.u
+        screened.u, plain.u = screened.u + push, plain.u + push
+        sweeps, _, looks = screened.solve((D[0], D[-1]), before, max_sweeps=3)
+        looked += looks / sweeps
+        for _ in range(sweeps):
+            plain.until[:] = 0.0
+            plain.screening = (0, -1.0, 0.0)
+            plain.solve((D[0], D[-1]), max_sweeps=1)
+    assert np.array_equal(screened.dual, plain.dual)
+    assert np.array_equal(screened.u, plain.u)
+    assert looked < 0.7 * 40 * n
+
+
+def test_a_row_of_weight_nothing_is_as_good_as_absent():
+    X, y = problem(3)
+    box = np.where(np.arange(30) < 10, 0.0, 0.5)
+    weighted, fewer = Alone(X, y, box, np.zeros(5)), Alone(X[10:], y[10:], 0.5, np.zeros(5))
+    for one in (weighted, fewer):
+        one.solve((1.0, 1.0))
+    np.testing.assert_allclose(weighted.u, fewer.u, atol=1e-9)
+
+
+def test_float32_rows_give_the_same_answer_to_their_precision():
+    X, y = problem(7)
+    found = [Alone(rows, y, 0.5, np.zeros(5)) for rows in (X, X.astype(np.float32))]
+    for one in found:
+        one.solve((1.0, 1.0))
+    np.testing.assert_allclose(found[0].u, found[1].u, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_sparse_rows_give_the_answer_of_dense_ones(rng, dtype):
+    X, y = problem(11, n=60, p=20, dtype=dtype)
+    X[rng.random(X.shape) < 0.7] = 0.0
+    found = [Alone(rows, y, 0.5, np.zeros(21)) for rows in (X, sparse(X))]
+    for one in found:
+        one.solve((1.0, 1.0))
+    np.testing.assert_allclose(found[0].u, found[1].u, atol=1e-9)
+
+
+def test_read_only_rows_are_taken_as_they_are():
+    X, y = problem(5)
+    X.flags.writeable = False
+    Alone(X, y, 0.5, np.zeros(5)).solve((1.0, 1.0))
+
+
+@pytest.mark.parametrize("kind", ["dense", "narrow", "sparse"])
+def test_pull_and_norms_are_what_they_say_for_every_length(rng, kind):
+    for p in range(1, 40):
+        X, y = problem(p, n=3, p=p, dtype=np.float32 if kind == "narrow" else np.float64)
+        alone = Alone(sparse(X) if kind == "sparse" else X, y, 1.0, np.zeros(p + 1))
+        alone.dual[:] = rng.random(3)
+        total = np.zeros(p + 1)
+        compiled.pull(alone.rows, np.arange(3), np.arange(3), total)
+        expected = (y * alone.dual) @ np.column_stack([X, np.ones(3)])
+        np.testing.assert_allclose(total, expected, atol=1e-6 if kind == "narrow" else 1e-12)
+
+
+@pytest.mark.parametrize("variant", ["baseline", "python"])
+@pytest.mark.parametrize("kind", ["dense", "narrow", "sparse"])
+def test_every_build_gives_the_same_bits(variant, kind):
+    X, y = problem(2, n=25, p=19, dtype=np.float32 if kind == "narrow" else np.float64)
+    rows = sparse(X) if kind == "sparse" else X
+    found = []
+    for kernel in (compiled, load(variant)[0]):
+        alone = Alone(rows, y, 0.3, np.zeros(20), kernel)
+        alone.solve((0.7, 0.4), max_sweeps=12)
+        found.append((alone.u, alone.dual))
+    assert np.array_equal(found[0][0], found[1][0])
+    assert np.array_equal(found[0][1], found[1][1])
+
+
+def test_asking_for_a_build_gets_it():
+    assert load("python")[1] == "python"
+    assert load("baseline")[1] in ("baseline", "python")
+    assert load("python")[0].__file__.endswith("rounds.py")

@@ -2,7 +2,7 @@
 
 from dtsvm.prepare import Preparation
 from dtsvm.problem import Model, Network
-from dtsvm.svm import CSVM, CTSVM, DSVM, DTSVM, Session, load_model, save_model
+from dtsvm.svm import CSVM, CTSVM, DSVM, DTSVM, Session, export, load_model, save_model
 
 __all__ = [
     "CSVM",
@@ -13,6 +13,7 @@ __all__ = [
     "Network",
     "Preparation",
     "Session",
+    "export",
     "load_model",
     "save_model",
 ]

@@ -2,6 +2,7 @@
 
 from dtsvm.svm.classifier import LinearClassifier
 from dtsvm.svm.estimators import CSVM, CTSVM, DSVM, DTSVM
+from dtsvm.svm.export import export
 from dtsvm.svm.model_file import load_model, save_model
 from dtsvm.svm.presence import Event, Risk
 from dtsvm.svm.session import Session
@@ -15,6 +16,7 @@ __all__ = [
     "LinearClassifier",
     "Risk",
     "Session",
+    "export",
     "load_model",
     "save_model",
 ]

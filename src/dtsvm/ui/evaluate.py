@@ -1,4 +1,4 @@
-"""`dtsvm evaluate`: a model and labelled rows in, shares of wrong labels out."""
+"""`dtsvm evaluate`: a model and labelled rows in, how good it is out, beside guessing."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dtsvm.errors import DataError
-from dtsvm.svm.model_file import load_model
+from dtsvm.problem import Model, TaskModel
+from dtsvm.rounds import Status
+from dtsvm.svm.model_file import read_model
 from dtsvm.svm.names import match_names
-from dtsvm.ui.rows import ModelRows, rows_for_model
+from dtsvm.ui.predict import MISSING_HELP
+from dtsvm.ui.rows import Asked, ModelRows, answer, rows_for_model
+from dtsvm.ui.scores import Scores, count_scores, no_better
 from dtsvm.ui.show import print_json, print_table, share
 
-__all__ = ["evaluate"]
+__all__ = ["Report", "evaluate", "judge"]
 
 
 @click.command()
@@ -27,20 +31,23 @@ __all__ = ["evaluate"]
 @click.option("--task-name", metavar="TASK", help="The task of all rows.")
 @click.option("--node", metavar="COLUMN", help="Column that names each row's node, which then "
               "answers for it. By default the network's averaged answer counts.")  # fmt: skip
-@click.option("--by-node", is_flag=True, help="Show each node's error too: on all rows, or with "
+@click.option("--missing-columns", type=click.Choice(["refuse", "impute"]), help=MISSING_HELP)
+@click.option("--by-node", is_flag=True, help="Show each node's figures too: on all rows, or with "
               "--node on its own.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def evaluate(
     model: Path,
     files: tuple[Path, ...],
     label: str | None,
-    task: str | None,
-    task_name: str | None,
-    node: str | None,
     by_node: bool,
     as_json: bool,
+    **asked: Any,
 ) -> None:
-    """Measure how often MODEL is wrong on FILES.
+    """Measure how good MODEL is on FILES, beside always guessing the commonest label.
+
+    Error with its 95 % interval, the error of guessing, balanced accuracy, the positive label's
+    recall and precision, and the area under the ROC curve, all in %, and what was taken for what.
+    What you should know before you trust these figures is said first.
 
     \b
     Each task's error on a test file:
@@ -50,90 +57,175 @@ def evaluate(
     For a script:
       dtsvm evaluate model.json test.csv --json
     """  # noqa: D301
-    estimator = load_model(model)
-    column = label or estimator.columns_.label
+    trained = read_model(model)
+    column = label or trained.columns.label
     if column is None:
         raise click.UsageError("Name the column of labels with --label.")
-    rows = rows_for_model(estimator, files, label=column, task=task, task_name=task_name, node=node)
-    errors = [_task_errors(estimator, rows, t, by_node) for t in range(len(estimator.tasks_))]
-    errors = [entry for entry in errors if entry["rows"]]
+    rows = rows_for_model(trained, files, Asked(label=column, **asked))
+    report = judge(trained, rows, by_node)
     if as_json:
-        print_json({"model": str(model), **_total(errors), "tasks": errors})
+        print_json({"model": str(model), **report.to_dict()})
     else:
-        _print(errors)
+        report.print()
 
 
-def _task_errors(estimator: Any, rows: ModelRows, t: int, by_node: bool) -> dict[str, Any]:
-    """Count the wrong labels of one task: in all, and by node if asked."""
-    task = estimator.tasks_.tolist()[t]
-    mine = np.flatnonzero(rows.task == task)
-    if not len(mine):
-        return {"task": task, **_count(np.zeros(0, bool))}
-    classes = estimator.task_classes_[t].tolist()
-    is_positive = _labels(rows, mine, task, classes) == classes[1]
-    node = None if rows.node is None else rows.node[mine]
-    wrong = _wrong(estimator, rows.X[mine], is_positive, task, node)
-    entry: dict[str, Any] = {"task": task, **_count(wrong)}
+class Report:
+    """What was found on some rows: sentences, figures by task and node, confusion tables."""
+
+    def __init__(self, model: Model, by_node: bool) -> None:
+        self.model, self.by_node = model, by_node
+        self.tasks: list[tuple[TaskModel, Scores, list[tuple[Any, Scores]]]] = []
+        self.disagreement = float("nan")
+
+    @property
+    def total(self) -> Scores | None:
+        """All tasks together, where each has two labels."""
+        found = [scores for _, scores, _ in self.tasks]
+        if len({len(scores.confusion) for scores in found}) != 1:
+            return None
+        return sum(found[1:], found[0])
+
+    def sentences(self) -> list[str]:
+        """What should be known first."""
+        info, said = self.model.info, []
+        if info.status is not Status.CONVERGED:
+            said.append(
+                f"The model did not converge ({info.status} after {info.n_rounds:,} rounds, gap "
+                f"{info.gap:.1e}): train it further before you trust these figures."
+            )
+        if self.disagreement > 0:
+            said.append(f"Nodes disagree on {share(self.disagreement)} of the rows.")
+        for one, scores, _ in self.tasks:
+            commonest = one.classes[int(scores.confusion.sum(axis=1).argmax())]
+            owner = "The model" if len(self.model.tasks) == 1 else f"Task {one.task!r}"
+            said += [sentence for sentence in [no_better(scores, owner, commonest)] if sentence]
+        return said
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything for machines."""
+        total = self.total
+        n_rows = sum(scores.n_rows for _, scores, _ in self.tasks)
+        n_wrong = sum(scores.n_wrong for _, scores, _ in self.tasks)
+        summary = {"rows": n_rows, "wrong": n_wrong, "error": n_wrong / n_rows}
+        return {
+            "sentences": self.sentences(),
+            **(summary if total is None else total.to_dict()),
+            "disagreement": self.disagreement,
+            "tasks": [
+                {
+                    "task": one.task,
+                    "labels": list(one.classes),
+                    **scores.to_dict(),
+                    **(
+                        {"nodes": [{"node": name, **own.to_dict()} for name, own in nodes]}
+                        if self.by_node
+                        else {}
+                    ),
+                }
+                for one, scores, nodes in self.tasks
+            ],
+        }
+
+    def print(self) -> None:
+        """Print sentences, then figures, then what was taken for what."""
+        for sentence in self.sentences():
+            click.echo(sentence)
+        columns = ["task", "node", "rows", "error", "95 %", "guess", "bal.acc.", "recall", "prec.",
+                   "AUC"]  # fmt: skip
+        lines = []
+        for one, scores, nodes in self.tasks:
+            lines.append([self._name(one), "", *_figures(scores)])
+            lines += [["", str(name), *_figures(own)] for name, own in nodes]
+        total = self.total
+        if len(self.tasks) > 1 and total is not None:
+            lines.append(["all", "", *_figures(total)])
+        if not self.by_node:
+            columns.remove("node")
+            lines = [[line[0], *line[2:]] for line in lines]
+        print_table(columns, lines, text_columns=2 if self.by_node else 1)
+        for one, scores, _ in self.tasks:
+            click.echo()
+            _print_confusion(self._name(one), one, scores)
+
+    def _name(self, one: TaskModel) -> str:
+        return "–" if len(self.model.tasks) == 1 and one.task == 0 else str(one.task)
+
+
+def judge(model: Model, rows: ModelRows, by_node: bool) -> Report:
+    """Compare the model's answers with the labels of the rows."""
+    report = Report(model, by_node)
+    truth = _positions(model, rows)
+    whole = answer(model, rows)
+    shifted = np.zeros(len(rows.X), bool)
+    for one in model.tasks:
+        mine = np.flatnonzero(rows.task == one.task)
+        if not len(mine):
+            continue
+        scores = _count(one, truth[mine], whole.positions[mine], whole.values[mine])
+        nodes = []
+        for name in model.network.nodes if by_node else ():
+            some = mine if rows.node is None else mine[rows.node[mine] == name]
+            if not len(some) or name not in one.nodes:
+                continue
+            own = one.decide(rows.X[some], name)
+            chosen = one.choose(own)
+            shifted[some] |= chosen != one.choose(one.decide(rows.X[some]))
+            nodes.append((name, _count(one, truth[some], chosen, own[:, 0])))
+        report.tasks.append((one, scores, nodes))
     if by_node:
-        entry["nodes"] = _node_errors(estimator, rows.X[mine], is_positive, t, node)
-    return entry
+        report.disagreement = float(shifted.mean())
+    return report
 
 
-def _node_errors(
-    estimator: Any, X: NDArray[Any], is_positive: NDArray[Any], t: int, node: NDArray[Any] | None
-) -> list[dict[str, Any]]:
-    task = estimator.tasks_.tolist()[t]
-    entries = []
-    for v, name in enumerate(estimator.nodes_.tolist()):
-        some = np.full(len(X), True) if node is None else node == name
-        if some.any() and not np.isnan(estimator.node_intercept_[v, t]):
-            wrong = _wrong(estimator, X[some], is_positive[some], task, name)
-            entries.append({"node": name, **_count(wrong)})
-    return entries
+def _count(
+    one: TaskModel, truth: NDArray[Any], given: NDArray[Any], values: NDArray[Any]
+) -> Scores:
+    return count_scores(truth, given, values, len(one.classes))
 
 
-def _wrong(
-    estimator: Any, X: NDArray[Any], is_positive: NDArray[Any], task: Any, node: Any
-) -> NDArray[np.bool_]:
-    decided = estimator.decision_function(X, task=task, node=node) > 0
-    return np.asarray(decided != is_positive)
-
-
-def _labels(rows: ModelRows, mine: NDArray[Any], task: Any, classes: list[Any]) -> NDArray[Any]:
+def _positions(model: Model, rows: ModelRows) -> NDArray[np.int64]:
+    """Where each row's label stands among its task's; a strange label is refused."""
     assert rows.y is not None
-    labels = match_names(rows.y[mine], classes)
-    strange = [label for label in dict.fromkeys(labels.tolist()) if label not in classes]
-    if strange:
-        raise DataError(
-            f"Task {task!r} has labels {classes[0]!r} and {classes[1]!r}, but the rows have "
-            f"{strange[0]!r}."
-        )
-    return labels
+    found = np.zeros(len(rows.X), np.int64)
+    for one in model.tasks:
+        mine = np.flatnonzero(rows.task == one.task)
+        classes = list(one.classes)
+        labels = match_names(rows.y[mine], classes).tolist() if len(mine) else []
+        strange = next((label for label in labels if label not in classes), None)
+        if strange is not None:
+            known = " and ".join(repr(label) for label in classes)
+            raise DataError(f"Task {one.task!r} has labels {known}, but the rows have {strange!r}.")
+        found[mine] = [classes.index(label) for label in labels]
+    return found
 
 
-def _count(wrong: NDArray[np.bool_]) -> dict[str, Any]:
-    error = float(wrong.mean()) if len(wrong) else float("nan")
-    return {"rows": len(wrong), "wrong": int(wrong.sum()), "error": error}
+def _figures(scores: Scores) -> list[str]:
+    low, high = scores.error_interval
+    is_pair = len(scores.confusion) == 2
+    recall = scores.recalls[1] if is_pair else float("nan")
+    precision = scores.precisions[1] if is_pair else float("nan")
+    return [
+        f"{scores.n_rows:,}",
+        _percent(scores.error),
+        f"{_percent(low)}–{_percent(high)}",
+        _percent(scores.guess_error),
+        _percent(scores.balanced_accuracy),
+        _percent(recall),
+        _percent(precision),
+        _percent(scores.auc),
+    ]
 
 
-def _total(errors: list[dict[str, Any]]) -> dict[str, Any]:
-    rows, wrong = (sum(entry[key] for entry in errors) for key in ("rows", "wrong"))
-    return {"rows": rows, "wrong": wrong, "error": wrong / rows}
+def _percent(value: float) -> str:
+    return "–" if np.isnan(value) else f"{100 * value:.1f}"
 
 
-def _print(errors: list[dict[str, Any]]) -> None:
-    lines = []
-    for entry in errors:
-        lines.append([str(entry["task"]), "", *_numbers(entry)])
-        lines += [["", str(one["node"]), *_numbers(one)] for one in entry.get("nodes", [])]
-    if len(errors) > 1:
-        lines.append(["all", "", *_numbers(_total(errors))])
-    columns = ["task", "node", "rows", "wrong", "error"]
-    if not any("nodes" in entry for entry in errors):
-        columns.remove("node")
-        lines = [[line[0], *line[2:]] for line in lines]
-    print_table(columns, lines, text_columns=len(columns) - 3)
-
-
-def _numbers(entry: dict[str, Any]) -> list[str]:
-    return [f"{entry['rows']:,}", f"{entry['wrong']:,}", share(entry["error"])]
+def _print_confusion(name: str, one: TaskModel, scores: Scores) -> None:
+    title = "label" if name == "–" else f"{name}: label"
+    print_table(
+        [title, *(f"said {label}" for label in one.classes)],
+        [
+            [str(label), *(f"{count:,}" for count in line)]
+            for label, line in zip(one.classes, scores.confusion.tolist(), strict=True)
+        ],
+    )

@@ -119,7 +119,7 @@ def read_rows(
 
 def _arrange(table: Table, asked: dict[str, str | None], features: Sequence[str] | None) -> Rows:
     """Give the columns of one file their roles."""
-    roles = {role: name or table.roles.get(role) for role, name in asked.items()}
+    roles = {role: table.roles.get(role) if name is None else name for role, name in asked.items()}
     values = {role: _values(table, roles[role], role) for role in ("label", "task", "node")}
     taken = {name: role for role, name in roles.items() if name is not None}
     weight = None

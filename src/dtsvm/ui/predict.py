@@ -12,12 +12,10 @@ import click
 from dtsvm.problem import Model
 from dtsvm.svm.model_file import read_model
 from dtsvm.ui.rows import Asked, ModelRows, answer, rows_for_model
+from dtsvm.ui.settings import MISSING_HELP
 from dtsvm.ui.show import check_place, write_text
 
-__all__ = ["MISSING_HELP", "predict"]
-
-MISSING_HELP = "Whether files without one of the model's columns are refused, or it counts as "
-MISSING_HELP += "missing in all their rows."
+__all__ = ["predict"]
 
 
 @click.command()

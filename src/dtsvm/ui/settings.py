@@ -12,8 +12,19 @@ from dtsvm.data.schema import DECLARABLE
 from dtsvm.svm import DTSVM
 from dtsvm.ui.training_rows import Choice
 
-__all__ = ["SHAPES", "add_preparing", "add_settings", "given_settings", "read_choice"]
+__all__ = [
+    "MISSING_HELP",
+    "SHAPES",
+    "add_preparing",
+    "add_settings",
+    "given_settings",
+    "read_choice",
+]
 
+MISSING_HELP = (
+    "Whether files without one of the model's columns are refused, or it counts as missing in all "
+    "their rows."
+)
 SHAPES = ("complete", "ring", "line", "star", "grid")
 Command = TypeVar("Command", bound=Callable[..., Any])
 

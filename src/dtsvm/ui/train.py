@@ -18,7 +18,7 @@ from dtsvm.rounds import Info, Status
 from dtsvm.svm.estimators import METHODS
 from dtsvm.svm.model_file import save_model
 from dtsvm.svm.names import find_name, read_links
-from dtsvm.ui.evaluate import judge
+from dtsvm.ui.judging import judge
 from dtsvm.ui.rows import ModelRows
 from dtsvm.ui.settings import SHAPES, add_preparing, add_settings, given_settings, read_choice
 from dtsvm.ui.show import check_place, print_facts, print_table, share, short, training_bar

@@ -89,7 +89,7 @@ def network_(nodes: int, topology: str, seed: int, out: Path | None, seconds: fl
     """  # noqa: D301
     if not IS_INSTALLED:
         raise MissingExtraError(
-            "The demo's agents need grpcio, protobuf and cryptography, which are not installed. "
+            "The demo's agents need protobuf and cryptography, which are not installed. "
             'Install them with: pip install "dtsvm[agent]"'
         )
     names = [f"node-{i + 1}" for i in range(nodes)]

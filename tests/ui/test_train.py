@@ -279,10 +279,10 @@ def test_a_place_that_cannot_be_written_is_refused_before_training(run, files):
     )
 
 
-def test_a_task_of_one_class_is_refused(run, files):
+def test_rows_of_one_class_are_refused(run, files):
     text = (files / "rows.csv").read_text().replace("well", "sick")
     (files / "rows.csv").write_text(text)
     assert run(*TRAIN, exit_code=1).stderr == (
-        "Error: Task 'cold' has rows of one class only, 'sick'; a classifier needs rows of two "
-        "classes somewhere in the network, or another task with this label and a second one.\n"
+        "Error: rows.csv: column 'state' has only the label 'sick'. A classifier needs rows of "
+        "two; name another column with --label, or add rows.\n"
     )

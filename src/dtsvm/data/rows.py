@@ -16,7 +16,7 @@ from dtsvm.data.columns import find_numbers, require_numbers, require_values, we
 from dtsvm.data.tables import Table, file_stem, read_table
 from dtsvm.errors import DataError, ParameterError, did_you_mean
 
-__all__ = ["Rows", "join_values", "read_rows"]
+__all__ = ["Rows", "join_values", "read_rows", "refuse_other_labels"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,6 +197,7 @@ def _join(files: list[Path], parts: list[Rows]) -> Rows:
     for file, part in zip(files, parts, strict=True):
         if set(part.feature_names) != set(names):
             raise DataError(_difference(files[0], names, file, part.feature_names))
+    refuse_other_labels([file_stem(file) for file in files], parts)
     X = [part.X[:, [part.feature_names.index(name) for name in names]] for part in parts]
     node = join_values(files, [part.node for part in parts], "node")
     if node is None and len(files) > 1:
@@ -222,6 +223,31 @@ def _difference(one: Path, ones: Sequence[str], other: Path, others: Sequence[st
         f"{one} and {other} have different feature columns: {'; '.join(sides)}. "
         "List the columns they share as features."
     )
+
+
+def refuse_other_labels(names: Sequence[str], parts: Sequence[Any]) -> None:
+    """Refuse nodes that write a task's labels differently: 0 and 1 here, yes and no there.
+
+    A node may lack a label; it is refused where it has none of another's and there would be more
+    than two, or where one has numbers and the other text.
+    """
+    seen: dict[Any, tuple[str, list[Any]]] = {}
+    for name, part in zip(names, parts, strict=True):
+        if part.y is None:
+            return
+        tasks = [None] if part.task is None else np.unique(part.task).tolist()
+        for task in tasks:
+            mine = part.y if part.task is None else part.y[part.task == task]
+            labels = np.unique(mine).tolist()
+            first, known = seen.setdefault(task, (name, labels))
+            is_other = len({*labels, *known}) > 2 or isinstance(labels[0], str) != isinstance(
+                known[0], str
+            )
+            if not {*labels} & {*known} and is_other:
+                here, there = (", ".join(map(repr, found[:3])) for found in (labels, known))
+                raise DataError(
+                    f"Node {name} has labels {here}; {first} has {there}. Write them alike."
+                )
 
 
 def join_values(

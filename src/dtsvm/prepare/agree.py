@@ -156,7 +156,7 @@ def _make_plan(
         notes += [note] if note else []
         columns.append(column if made else replace(column, levels=()))
     if not features:
-        raise DataError(f"No column is left to make a feature of. {' '.join(notes)}")
+        raise DataError(" ".join(["No column is left to make a feature of.", *notes]))
     return Plan(Schema(tuple(columns)), tuple(features), tuple(notes), counts.n_rows)
 
 
@@ -184,9 +184,15 @@ def _from_category(
     own = tuple(level for level in kept if level != MISSING_LEVEL)
     made = [Feature(column.name, level) for level in kept]
     made += [Feature(column.name, OTHER_LEVEL)] if rare else []
+    if len(kept) + len(rare) < 2:
+        return (
+            column,
+            [],
+            f"Column {column.name!r} is {[*kept, *rare][0]!r} in every row; it is left out.",
+        )
     if len(made) < 2:
-        alone = f"is {kept[0]!r} in every row" if kept else f"has no level in {min_count} rows"
-        return column, [], f"Column {column.name!r} {alone}; it is left out."
+        why = f"has no level in {min_count} rows"
+        return column, [], f"Column {column.name!r} {why}; it is left out."
     note = None
     if rare:
         note = (

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dtsvm.data import Records, Rows, agree_schemas, read_records, read_rows
-from dtsvm.data.rows import join_values
+from dtsvm.data.rows import join_values, refuse_other_labels
 from dtsvm.data.tables import file_stem
 from dtsvm.errors import DataError
 from dtsvm.prepare import Encoded, Preparation, agreeing, apply_plan, encode, run_together
@@ -73,7 +73,7 @@ def read_training(files: Sequence[Path], choice: Choice) -> TrainingRows:
         found = TrainingRows(*_split(rows, is_held), None, rows.notes)
     else:
         found = _prepared(files, choice)
-    _refuse_measurements(files[0], choice.label, found.train)
+    _refuse_no_labels(files[0], choice.label, found.train)
     return found
 
 
@@ -112,6 +112,7 @@ def _prepared(files: Sequence[Path], choice: Choice) -> TrainingRows:
         {name: part.schema for name, part in zip(names, parts, strict=True)},
         choice.missing_columns,
     )
+    refuse_other_labels(names, parts)
     y = _joined(files, [part.y for part in parts], "label")
     is_held = _all_held(list(zip(names, parts, strict=True)), choice)
     encoded = [encode(part, schema, choice.missing_columns) for part in parts]
@@ -185,10 +186,15 @@ def _split(rows: Rows, is_held: NDArray[np.bool_]) -> tuple[Rows, Rows | None]:
     return rows.take(np.flatnonzero(~is_held)), rows.take(np.flatnonzero(is_held))
 
 
-def _refuse_measurements(path: Path, label: str, rows: Rows) -> None:
-    """Refuse a column of measurements as labels: age has no classes."""
+def _refuse_no_labels(path: Path, label: str, rows: Rows) -> None:
+    """Refuse measurements as labels, for age has no classes, and one label alone."""
     assert rows.y is not None
     different = np.unique(rows.y)
+    if len(different) == 1:
+        raise DataError(
+            f"{path}: column {label!r} has only the label {different[0].item()!r}. A classifier "
+            "needs rows of two; name another column with --label, or add rows."
+        )
     is_measured = rows.y.dtype.kind == "f" and (different != np.round(different)).any()
     if len(different) > MOST_LABELS or (is_measured and len(different) > 2):
         raise DataError(

@@ -89,6 +89,8 @@ def read_config(path: Path) -> Config:
         raise NetworkError(f"There is no file {path}. Check the path.") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise NetworkError(f"{path} cannot be read: {error}.") from error
+    except RecursionError as error:
+        raise NetworkError(f"{path} is nested too deeply. Write lists and tables flat.") from error
     for name in content:
         if name not in SECTIONS:
             raise NetworkError(f"{path} has an entry {name!r}. {did_you_mean(name, SECTIONS)}")

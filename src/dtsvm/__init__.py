@@ -2,13 +2,14 @@
 
 from dtsvm.prepare import Preparation
 from dtsvm.problem import Model, Network
-from dtsvm.svm import CSVM, CTSVM, DSVM, DTSVM, Session, export, load_model, save_model
+from dtsvm.svm import CSVM, CTSVM, DSVM, DTSVM, DTSVMCV, Session, export, load_model, save_model
 
 __all__ = [
     "CSVM",
     "CTSVM",
     "DSVM",
     "DTSVM",
+    "DTSVMCV",
     "Model",
     "Network",
     "Preparation",

@@ -11,7 +11,7 @@ from dtsvm.select.candidates import (
     read_families,
 )
 from dtsvm.select.choice import Choice, Rate, difference, rate
-from dtsvm.select.choose import Chosen, Held, Lane, choose, moments, out_of_fold, weigh
+from dtsvm.select.choose import Chosen, Held, Job, Lane, choose, moments, out_of_fold, weigh
 from dtsvm.select.evidence import losses, slopes
 from dtsvm.select.folds import split
 from dtsvm.select.lift import Lift
@@ -29,6 +29,7 @@ __all__ = [
     "Chosen",
     "Family",
     "Held",
+    "Job",
     "Lane",
     "Lift",
     "Margins",

@@ -1,8 +1,10 @@
 """The face: scikit-learn estimators and the live session."""
 
 from dtsvm.svm.classifier import LinearClassifier
+from dtsvm.svm.cv import DTSVMCV
 from dtsvm.svm.estimators import CSVM, CTSVM, DSVM, DTSVM
 from dtsvm.svm.export import export
+from dtsvm.svm.lanes import Progress
 from dtsvm.svm.model_file import load_model, save_model
 from dtsvm.svm.presence import Event, Risk
 from dtsvm.svm.session import Session
@@ -12,8 +14,10 @@ __all__ = [
     "CTSVM",
     "DSVM",
     "DTSVM",
+    "DTSVMCV",
     "Event",
     "LinearClassifier",
+    "Progress",
     "Risk",
     "Session",
     "export",

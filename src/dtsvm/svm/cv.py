@@ -29,12 +29,13 @@ from dtsvm.select import (
     read_families,
     split,
 )
-from dtsvm.svm.base import Levels, frame_columns
+from dtsvm.svm.base import ConsensusSVM, Levels, frame_columns
+from dtsvm.svm.estimators import METHODS as BY_HAND
 from dtsvm.svm.lanes import Lanes, Progress
 from dtsvm.svm.placing import Networked
 from dtsvm.svm.rows import estimator_rows
 
-__all__ = ["DTSVMCV"]
+__all__ = ["DTSVMCV", "METHODS"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -337,3 +338,6 @@ def _joined(lanes: Lanes) -> Info:
         bytes_sent=sum(info.bytes_sent for info in every),
         seconds=sum(info.seconds for info in every),
     )
+
+
+METHODS: dict[str, type[ConsensusSVM]] = {**BY_HAND, DTSVMCV.__name__: DTSVMCV}

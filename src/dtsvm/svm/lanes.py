@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dtsvm.problem import Network, TaskModel
 from dtsvm.rounds import Info
-from dtsvm.select import Candidate, Held, Job, Lane, Lift
+from dtsvm.select import Candidate, Held, Job, Lane, Lift, best_bias
 from dtsvm.svm.session import Session
 
 __all__ = ["Lanes", "Progress"]
@@ -20,6 +20,21 @@ __all__ = ["Lanes", "Progress"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Trained = tuple[Info, Floats, dict[Hashable, Floats]]  # (lane, task, p + 1); by node, last lane
+
+
+class Found(NamedTuple):
+    """One classifier with the bias last: the network's, and each holder's own."""
+
+    whole: Floats
+    nodes: dict[Hashable, Floats]
+
+    @classmethod
+    def of(cls, model: TaskModel, bias: float) -> Found:
+        """Move the biases by what the network's lacks."""
+        shift = np.zeros(model.coef.shape[1] + 1)
+        shift[-1] = bias - model.intercept[0]
+        whole = np.append(model.coef[0], model.intercept) + shift
+        return cls(whole, {node: own[0] + shift for node, own in model.nodes.items()})
 
 
 class Progress(NamedTuple):
@@ -106,10 +121,10 @@ class Lanes:
         found, info = self._run(candidate.C, self._lifted_rows(lift)[rows], y, rows, lane_of)
         v = np.zeros((len(lanes), lift.width + 1))
         for k, one in found.items():
-            v[k] = np.append(one.coef[0], one.intercept)
+            v[k] = one.whole
         last = found.get(len(lanes) - 1)
         own = {
-            node: lift.classifiers(u[0]) * side[-1][:, None]
+            node: lift.classifiers(u) * side[-1][:, None]
             for node, u in (last.nodes.items() if last else ())
         }
         return info, lift.classifiers(v) * side[:, :, None], own
@@ -123,14 +138,14 @@ class Lanes:
         own: dict[Hashable, Floats] = {}
         for place, one in found.items():
             k, t = divmod(place, held.n_tasks)
-            out[k, t] = np.append(one.coef[0], one.intercept)
+            out[k, t] = one.whole
             for node, u in one.nodes.items() if k == len(lanes) - 1 else ():
-                own.setdefault(node, np.full(out.shape[1:], np.nan))[t] = u[0]
+                own.setdefault(node, np.full(out.shape[1:], np.nan))[t] = u
         return info, out, own
 
     def _run(
         self, C: float, X: Any, y: Floats, rows: Ints, what: Ints
-    ) -> tuple[dict[int, TaskModel], Info]:
+    ) -> tuple[dict[int, Found], Info]:
         """Run a session whose tasks, each for itself, are numbered by `what`."""
         nodes, node = self.where
         places, index = np.unique(what, return_inverse=True)
@@ -141,7 +156,14 @@ class Lanes:
             dict.fromkeys(tasks, (-1.0, 1.0)),
         )  # fmt: skip
         info = session.run(self.max_rounds, tol=self.tol)
-        return dict(zip(places.tolist(), session._task_models(tasks), strict=True)), info
+        models = session._task_models(tasks)
+        scores = np.zeros(len(y))
+        for k, one in enumerate(models):
+            mine = index == k
+            scores[mine] = X[mine] @ one.coef[0]
+        bias = best_bias(scores, y, index, len(tasks))
+        found = [Found.of(one, b) for one, b in zip(models, bias.tolist(), strict=True)]
+        return dict(zip(places.tolist(), found, strict=True)), info
 
     def _lifted_rows(self, lift: Lift) -> Any:
         key = lift.family[:2]

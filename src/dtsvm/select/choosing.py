@@ -194,8 +194,13 @@ def _with_sides(lanes: list[Ints], side: Floats) -> list[Lane]:
 
 
 def _sides(held: Held, own: Floats, lanes: list[Ints], total: Total) -> Floats:
-    counts = [np.bincount(held.task[rows], minlength=held.n_tasks) for rows in lanes]
-    n_rows = total(np.array(counts, float))
+    """Find each lane's sides; a task with rows of one class in it says nothing."""
+    counts = [
+        np.bincount(2 * held.task[rows] + (held.y[rows] > 0), minlength=2 * held.n_tasks)
+        for rows in lanes
+    ]
+    by_label = total(np.array(counts, float)).reshape(len(lanes), held.n_tasks, 2)
+    n_rows = np.where(by_label.min(axis=2) > 0, by_label.sum(axis=2), 0.0)
     return np.stack([sides(own[k, :, :-1], n_rows[k]) for k in range(len(lanes))])
 
 

@@ -364,8 +364,7 @@ def test_numbers_that_are_not_finite_are_refused(saved, path):
 
 def test_an_unknown_method_is_refused(saved, path):
     assert refusal_of(path, {**saved, "method": "SVC"}) == (
-        f"{path}: the method is 'SVC' instead of one of DTSVM, DSVM, CTSVM, CSVM, DTSVMCV. "
-        f"{REMEDY}"
+        f"{path}: the method is 'SVC' instead of one of DTSVM, DSVM, CTSVM, CSVM, DTSVMCV. {REMEDY}"
     )
 
 

@@ -9,6 +9,7 @@ __all__ = ["sides"]
 
 Floats = NDArray[np.float64]
 PASSES = 20
+NOTHING = 1e-3  # of the longest classifier: a task whose best weights are 0 has no direction
 
 
 def sides(own: Floats, n_rows: NDArray[np.int64] | Floats) -> Floats:
@@ -34,7 +35,9 @@ def sides(own: Floats, n_rows: NDArray[np.int64] | Floats) -> Floats:
     [1.0, -1.0, 1.0]
     """
     length = np.linalg.norm(own, axis=1, keepdims=True)
-    v = own / np.maximum(length, 1e-12) * np.sqrt(np.asarray(n_rows, float))[:, None]
+    speaks = length > NOTHING * length.max(initial=0.0)
+    unit = np.where(speaks, own, 0.0) / np.where(speaks, length, 1.0)
+    v = unit * np.sqrt(np.asarray(n_rows, float))[:, None]
     G = v @ v.T
     s = np.where(np.linalg.eigh(G)[1][:, -1] >= 0, 1.0, -1.0)
     np.fill_diagonal(G, 0.0)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dtsvm.data.columns import kind_of, levels_of, require_values, weights_of
+from dtsvm.data.columns import kind_of, levels_of, numbers_of, require_values, weights_of
 from dtsvm.data.kinds import Kind
 from dtsvm.data.schema import ColumnSchema, Schema, split_unit
 from dtsvm.data.tables import Cells, Table, read_table
@@ -214,9 +214,17 @@ def _schema(table: Table, names: Sequence[str], kinds: Mapping[str, str]) -> Sch
     for name in names:
         kind = Kind(kinds[name]) if kinds.get(name) in set(Kind) else kind_of(table, name)
         levels = _levels(table, name) if kind in _LEVELLED else ()
-        columns.append(ColumnSchema(name, kind, table.units.get(name), levels))
+        exponent = _exponent(table, name) if kind is Kind.NUMBER else 0
+        columns.append(ColumnSchema(name, kind, table.units.get(name), levels, exponent))
     _refuse_two_ways(table, Schema(tuple(columns)))
     return Schema(tuple(columns)).declare({n: k for n, k in kinds.items() if n in names})
+
+
+def _exponent(table: Table, name: str) -> int:
+    """The least power of two above every number, so that sums can be taken of what is below 1."""
+    numbers = numbers_of(table, name)
+    largest = float(np.max(np.abs(numbers), where=~np.isnan(numbers), initial=0.0))
+    return int(np.frexp(largest)[1])
 
 
 def _levels(table: Table, name: str) -> tuple[str, ...]:

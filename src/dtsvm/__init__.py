@@ -2,17 +2,19 @@
 
 from dtsvm.prepare import Preparation
 from dtsvm.problem import Model, Network
-from dtsvm.svm import CSVM, CTSVM, DSVM, DTSVM, Session, load_model, save_model
+from dtsvm.svm import CSVM, CTSVM, DSVM, DTSVM, DTSVMCV, Session, export, load_model, save_model
 
 __all__ = [
     "CSVM",
     "CTSVM",
     "DSVM",
     "DTSVM",
+    "DTSVMCV",
     "Model",
     "Network",
     "Preparation",
     "Session",
+    "export",
     "load_model",
     "save_model",
 ]

@@ -22,7 +22,10 @@ def pooled(X, y, task, n_tasks, mean_square):
                         tol=1e-2, random_state=0).fit(Z, labels)  # fmt: skip
         return np.append(svm.coef_[0], svm.intercept_)
 
-    def train(candidate, lanes):
+    def train(jobs):
+        return [one(*job) for job in jobs]
+
+    def one(candidate, lanes):
         lift = Lift(candidate.family, X.shape[1], n_tasks, mean_square)
         out = np.zeros((len(lanes), n_tasks, X.shape[1] + 1))
         for k, (rows, side) in enumerate(lanes):

@@ -267,8 +267,8 @@ def test_only_trained_estimators_of_ours_are_saved(path):
     with pytest.raises(ParameterError) as refused:
         save_model(LogisticRegression(), path)
     assert str(refused.value) == (
-        "save_model writes a DTSVM, DSVM, CTSVM, CSVM, a Session or a Model and nothing else. "
-        "Got LogisticRegression instead."
+        "save_model writes a DTSVM, DSVM, CTSVM, CSVM, DTSVMCV, a Session or a Model and nothing "
+        "else. Got LogisticRegression instead."
     )
     with pytest.raises(NotFittedError):
         save_model(DTSVM(), path)
@@ -364,7 +364,7 @@ def test_numbers_that_are_not_finite_are_refused(saved, path):
 
 def test_an_unknown_method_is_refused(saved, path):
     assert refusal_of(path, {**saved, "method": "SVC"}) == (
-        f"{path}: the method is 'SVC' instead of one of DTSVM, DSVM, CTSVM, CSVM. {REMEDY}"
+        f"{path}: the method is 'SVC' instead of one of DTSVM, DSVM, CTSVM, CSVM, DTSVMCV. {REMEDY}"
     )
 
 

@@ -18,8 +18,14 @@ def test_nineteen_of_twenty_intervals_hold_the_mean():
     assert share == pytest.approx(0.95, abs=0.012)
 
 
-def test_one_repeat_decides_nothing():
-    assert verdict(interval([-5.0])) is Verdict.UNDECIDED
+@pytest.mark.parametrize("values", [[-5.0], [-5.0, -5.1], [-5.0, -5.1, -5.2, -5.3]])
+def test_few_repeats_decide_nothing(values):
+    assert verdict(interval(values)) is Verdict.UNDECIDED
+
+
+@pytest.mark.parametrize("value", [-3.0, 0.0, 3.0])
+def test_repeats_that_are_all_the_same_decide_nothing(value):
+    assert verdict(interval([value] * 50)) is Verdict.UNDECIDED
 
 
 @pytest.mark.parametrize(
@@ -28,7 +34,8 @@ def test_one_repeat_decides_nothing():
         (-2.0, -0.1, Verdict.HOLDS),
         (-2.0, 0.0, Verdict.UNDECIDED),
         (-2.0, 1.0, Verdict.UNDECIDED),
-        (0.0, 0.0, Verdict.FAILS),
+        (-0.2, 0.1, Verdict.UNDECIDED),
+        (-0.09, 0.1, Verdict.FAILS),
         (0.1, 2.0, Verdict.FAILS),
     ],
 )

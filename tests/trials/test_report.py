@@ -7,8 +7,9 @@ from click.testing import CliRunner
 
 from dtsvm.errors import MissingExtraError, ParameterError
 from dtsvm.trials import picture
-from dtsvm.trials.campaign import Campaign
-from dtsvm.trials.intervals import Verdict
+from dtsvm.trials.campaign import Campaign, run_campaign
+from dtsvm.trials.intervals import Claim, Finding, Verdict, interval
+from dtsvm.trials.lead import draw_gains, gains
 from dtsvm.trials.tables import Table
 from dtsvm.ui.reproduce import reproduce
 
@@ -31,7 +32,8 @@ def test_the_report_has_every_file(report):
     folder, _ = report
     kinds = ("csv", "png", "svg")
     drawn = {f"{name}.{kind}" for name in ("fig5", "fig6", "table1") for kind in kinds}
-    assert {path.name for path in folder.iterdir()} == FILES | drawn
+    lead = {"lead.png", "lead.svg"}
+    assert {path.name for path in folder.iterdir()} == FILES | drawn | lead
 
 
 def test_it_ends_by_saying_where_the_page_is(report):
@@ -64,9 +66,45 @@ def test_the_pictures_take_the_pages_colours(report):
 def test_the_json_tells_how_it_was_made(report):
     facts = json.loads((report[0] / "report.json").read_text("utf-8"))
     assert facts["seed"] == 0
-    assert {"dtsvm", "python", "numpy"} <= set(facts["versions"])
+    assert {"dtsvm", "python", "numpy", "scikit-learn"} <= set(facts["versions"])
     assert [e["name"] for e in facts["experiments"]] == ["fig5", "fig6", "table1"]
     assert {claim["verdict"] for claim in facts["claims"]} <= set(Verdict)
+
+
+def test_two_repeats_decide_no_claim(report):
+    facts = json.loads((report[0] / "report.json").read_text("utf-8"))
+    assert {claim["verdict"] for claim in facts["claims"]} == {"undecided"}
+
+
+def test_the_verdicts_fit_a_terminal_of_eighty_columns(report):
+    table = report[1].stdout.splitlines()[:-1]
+    assert len(table) == 5
+    assert max(map(len, table)) <= 80
+
+
+def test_the_page_tells_the_story_first(report):
+    page = (report[0] / "index.html").read_text("utf-8")
+    parts = ["When does training together help?", 'aria-label="Risk trained together',
+             'id="claims"', "How to read this", 'id="fig5"']  # fmt: skip
+    places = [page.index(part) for part in parts]
+    assert places == sorted(places)
+    assert page.count('class="conclusion"') == 4
+
+
+def test_every_claim_has_a_few_words_for_the_table():
+    for result in run_campaign(Campaign(["fig5", "table1"], repeats=1, regime="standard")):
+        assert all(0 < len(claim.short) <= 40 for claim in result.claims)
+
+
+def test_a_setting_is_drawn_once_a_regime_with_its_difference():
+    finding = Finding("a − b", interval([-1.0, -2.0, -3.0]), "few rows")
+    claims = [Claim("fig5", "It helps.", r, (finding,)) for r in ("paper", "standard")]
+    found = gains([*claims, *claims])
+    assert [(g.setting, g.regime) for g in found] == [
+        ("few rows", "paper"),
+        ("few rows", "standard"),
+    ]
+    assert len(draw_gains(found).axes) == 1
 
 
 def test_the_same_seed_gives_the_same_bytes_on_any_number_of_processes(report, tmp_path):

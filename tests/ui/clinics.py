@@ -23,4 +23,4 @@ def write_rows(path, n, seed, nodes=NODES):
 
 
 TRAIN = ["train", "rows.csv", "--label", "state", "--task", "disease", "--node", "clinic",
-         "--C", "0.1"]  # fmt: skip
+         "--C", "0.1", "--raw"]  # fmt: skip

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("grpc")
+pytest.importorskip("cryptography")
 from dtsvm.problem import Network
 from dtsvm.ui.demo import _dispensable
 

@@ -5,7 +5,7 @@ import tomllib
 
 import pytest
 
-pytest.importorskip("grpc")
+pytest.importorskip("cryptography")
 
 NEW = ["network", "new", "ring", "--nodes", "hospital-a", "hospital-b", "hospital-c",
        "--out", "site"]  # fmt: skip
@@ -91,7 +91,7 @@ def test_status_and_tell_where_no_agent_runs(run, site):
 
 def test_without_the_extra_help_works_and_agents_say_what_to_install(tmp_path):
     script = (
-        "import sys; sys.modules['grpc'] = sys.modules['google.protobuf'] = None;"
+        "import sys; sys.modules['cryptography'] = sys.modules['google.protobuf'] = None;"
         "from dtsvm.ui import main; main()"
     )
 

@@ -82,7 +82,8 @@ def test_names_are_found_though_a_file_types_them_differently(run, files):
         text.replace("flu", "1") + "rome,b,0,0,1,sick\nrome,b,1,0,0,well\n"
     )
     (files / "test.csv").write_text("disease,a,b,c\n1,0.5,0.5,0.5\n1,-2,-2,-2\n")
-    run("train", "rows.csv", "--label", "state", "--task", "disease", "--transfer", "none")
+    run("train", "rows.csv", "--label", "state", "--task", "disease", "--transfer", "none",
+        "--features", "a,b,c")  # fmt: skip
     assert answers(run("predict", "model.json", "test.csv").stdout)[0] == ["sick", "well"]
 
 

@@ -73,7 +73,7 @@ def test_files_of_other_kinds_are_read(run, files):
     pandas.read_csv("rows.csv").to_parquet("rows.parquet")
     run(*TRAIN)
     expected = load_model("model.json").coef_
-    run("train", "rows.npz", "--label", "y", "--C", "0.1")
+    run("train", "rows.npz", "--label", "y", "--C", "0.1", "--raw")
     assert np.array_equal(load_model("model.json").coef_, expected)
     run("train", "rows.parquet", *TRAIN[2:])
     assert np.array_equal(load_model("model.json").coef_, expected)
@@ -90,7 +90,8 @@ def test_every_setting_reaches_the_estimator(run, files):
         "C": 0.1, "common_reg": 2.0, "specific_reg": 3.0, "task_penalty": 4.0, "node_penalty": 5.0,
         "relaxation": 0.5, "local": "exact", "tol": 0.01, "max_rounds": 500, "max_seconds": 60.0,
         "relays": "auto", "personal": True, "transfer": False, "positive": "sick", "n_jobs": 1,
-        "task_column": None, "node_column": None, "callback": None, "network": Network.complete(["berlin", "paris", "rome"]),
+        "task_column": None, "node_column": None, "callback": None,
+        "network": Network.complete(["berlin", "paris", "rome"]),
     }  # fmt: skip
 
 
@@ -136,11 +137,11 @@ def test_chosen_features_are_used_in_their_order(run, files):
 
 
 def test_stopping_early_is_said_and_the_model_still_written(run, files):
-    result = run(*TRAIN, "--max-rounds", "3")
+    result = run(*TRAIN, "--max-rounds", "3", exit_code=3)
     assert "\nstatus  max_rounds\n" in result.stdout
     assert re.fullmatch(
         r"Not converged: max_rounds after 3 rounds with residual \S+ and gap \S+, tolerance "
-        r"0\.0001\. Raise --max-rounds, lower --C, standardise the features or raise --tol\.\n",
+        r"0\.0001\. Raise --max-rounds, lower --C, drop --raw if it was given, or raise --tol\.\n",
         result.stderr,
     )
     assert load_model("model.json").info_.n_rounds == 3
@@ -157,7 +158,7 @@ def test_ctrl_c_keeps_the_last_whole_round(run, files, monkeypatch):
 
     monkeypatch.setenv("FORCE_COLOR", "1")  # rich then takes the test's stderr for a terminal
     monkeypatch.setattr(show, "_Follower", Impatient)
-    result = run(*TRAIN)
+    result = run(*TRAIN, exit_code=3)
     assert "The state after the last whole round was kept." in result.stderr
     info = load_model("model.json").info_
     assert (info.status, info.n_rounds) == ("interrupted", 5)
@@ -184,7 +185,7 @@ def test_a_terminal_shows_rounds_residual_and_gap_and_ctrl_c_is_kind(tmp_path):
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=30)
     os.close(near)
-    assert process.returncode == 0
+    assert process.returncode == 3
     assert "status  interrupted" in out
     assert json.loads((tmp_path / "model.json").read_text())["info"]["status"] == "interrupted"
 
@@ -278,10 +279,10 @@ def test_a_place_that_cannot_be_written_is_refused_before_training(run, files):
     )
 
 
-def test_a_task_of_one_class_is_refused(run, files):
+def test_rows_of_one_class_are_refused(run, files):
     text = (files / "rows.csv").read_text().replace("well", "sick")
     (files / "rows.csv").write_text(text)
     assert run(*TRAIN, exit_code=1).stderr == (
-        "Error: Task 'cold' has rows of one class only, 'sick'; a classifier needs rows of two "
-        "classes somewhere in the network, or another task with this label and a second one.\n"
+        "Error: rows.csv: column 'state' has only the label 'sick'. A classifier needs rows of "
+        "two; name another column with --label, or add rows.\n"
     )

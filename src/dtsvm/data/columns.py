@@ -22,6 +22,7 @@ __all__ = [
     "require_numbers",
     "require_values",
     "switches_of",
+    "weights_of",
 ]
 
 # A feature beyond this cannot be squared and summed.
@@ -129,6 +130,20 @@ def require_values(table: Table, name: str, role: str) -> NDArray[Any]:
             "fill it in or remove the row."
         )
     return _from_text(column) if isinstance(column, tuple) else _from_typed(column)
+
+
+def weights_of(table: Table, name: str) -> NDArray[np.float64]:
+    """Give a column of weights: numbers that are not negative, none missing."""
+    weights = numbers_of(table, name)
+    is_bad = ~(weights >= 0)
+    if is_bad.any():
+        row = int(is_bad.argmax())
+        shown = "no value" if np.isnan(weights[row]) else f"{weights[row]:g}"
+        raise DataError(
+            f"{table.place(row)}: column {name!r} has {shown}. A row's weight is a number that is "
+            "not negative."
+        )
+    return weights
 
 
 # Cells as they come to cells of two sorts: texts, or floats with NaN

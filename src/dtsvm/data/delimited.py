@@ -58,7 +58,10 @@ def _sniff(first_line: str) -> str:
     """Choose the delimiter that cuts the header into most names; a comma if none does."""
 
     def n_names(delimiter: str) -> int:
-        return len(next(csv.reader([first_line], delimiter=delimiter), []))
+        try:
+            return len(next(csv.reader([first_line], delimiter=delimiter), []))
+        except csv.Error:  # a name longer than any: not this delimiter
+            return 0
 
     return max(_DELIMITERS, key=n_names)
 

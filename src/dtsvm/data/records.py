@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dtsvm.data.columns import kind_of, levels_of, numbers_of, require_values
+from dtsvm.data.columns import kind_of, levels_of, numbers_of, require_values, weights_of
 from dtsvm.data.kinds import Kind
 from dtsvm.data.schema import ColumnSchema, Schema, split_unit
 from dtsvm.data.tables import Cells, Table, read_table
@@ -158,7 +158,7 @@ def _records(
         None if found[role] is None else require_values(bare, str(found[role]), role)
         for role in ("label", "task", "node")
     )
-    weight = None if found["weight"] is None else _weights(bare, str(found["weight"]))
+    weight = None if found["weight"] is None else weights_of(bare, str(found["weight"]))
     return Records(bare, schema, label, task, node, weight)
 
 
@@ -214,9 +214,17 @@ def _schema(table: Table, names: Sequence[str], kinds: Mapping[str, str]) -> Sch
     for name in names:
         kind = Kind(kinds[name]) if kinds.get(name) in set(Kind) else kind_of(table, name)
         levels = _levels(table, name) if kind in _LEVELLED else ()
-        columns.append(ColumnSchema(name, kind, table.units.get(name), levels))
+        exponent = _exponent(table, name) if kind is Kind.NUMBER else 0
+        columns.append(ColumnSchema(name, kind, table.units.get(name), levels, exponent))
     _refuse_two_ways(table, Schema(tuple(columns)))
     return Schema(tuple(columns)).declare({n: k for n, k in kinds.items() if n in names})
+
+
+def _exponent(table: Table, name: str) -> int:
+    """The least power of two above every number, so that sums can be taken of what is below 1."""
+    numbers = numbers_of(table, name)
+    largest = float(np.max(np.abs(numbers), where=~np.isnan(numbers), initial=0.0))
+    return int(np.frexp(largest)[1])
 
 
 def _levels(table: Table, name: str) -> tuple[str, ...]:
@@ -239,16 +247,3 @@ def _refuse_two_ways(table: Table, schema: Schema) -> None:
                 f"thousands, as column {comma!r} is written with commas. Write it without the "
                 "point, or as a decimal comma."
             )
-
-
-def _weights(table: Table, name: str) -> NDArray[np.float64]:
-    weights = numbers_of(table, name)
-    is_bad = ~(weights >= 0)
-    if is_bad.any():
-        row = int(is_bad.argmax())
-        shown = "no value" if np.isnan(weights[row]) else f"{weights[row]:g}"
-        raise DataError(
-            f"{table.place(row)}: column {name!r} has {shown}. A row's weight is a number that is "
-            "not negative."
-        )
-    return weights

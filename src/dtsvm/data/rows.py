@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dtsvm.data.columns import find_numbers, require_numbers, require_values
+from dtsvm.data.columns import find_numbers, require_numbers, require_values, weights_of
 from dtsvm.data.tables import Table, file_stem, read_table
 from dtsvm.errors import DataError, ParameterError, did_you_mean
 
-__all__ = ["Rows", "read_rows"]
+__all__ = ["Rows", "join_values", "read_rows", "refuse_other_labels"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +33,10 @@ class Rows:
         The task and the node of each row, likewise.
     feature_names : tuple of str
         The names of the columns of X.
+    weight : ndarray of float64, shape (n_rows,), or None
+        A weight a row.
+    notes : tuple of str
+        A sentence for every column that is no feature because it holds no numbers.
     """
 
     X: NDArray[np.float64]
@@ -40,6 +44,16 @@ class Rows:
     task: NDArray[Any] | None
     node: NDArray[Any] | None
     feature_names: tuple[str, ...]
+    weight: NDArray[np.float64] | None = None
+    notes: tuple[str, ...] = ()
+
+    def take(self, index: NDArray[np.int64]) -> Rows:
+        """Return some of the rows."""
+        y, task, node, weight = (
+            None if values is None else values[index]
+            for values in (self.y, self.task, self.node, self.weight)
+        )
+        return Rows(self.X[index], y, task, node, self.feature_names, weight, self.notes)
 
 
 def read_rows(
@@ -49,6 +63,7 @@ def read_rows(
     task: str | None = None,
     node: str | None = None,
     features: Sequence[str] | None = None,
+    weight: str | None = None,
 ) -> Rows:
     r"""Read rows from CSV, Parquet or npz files.
 
@@ -63,7 +78,9 @@ def read_rows(
         no `node`, each file is a node and its name without suffix names it.
     features : sequence of str, optional
         The feature columns, in order. By default every other column that holds numbers; a column
-        with no number in it is left out.
+        with no number in it is left out, and `notes` says so. `read_records` keeps every column.
+    weight : str, optional
+        The column of the rows' weights.
 
     Returns
     -------
@@ -95,25 +112,20 @@ def read_rows(
     files = [Path(path) for path in several]
     if not files:
         raise DataError("No files were given. Name at least one.")
-    parts = [_arrange(read_table(file), label, task, node, features) for file in files]
+    roles = {"label": label, "task": task, "node": node, "weight": weight}
+    parts = [_arrange(read_table(file), roles, features) for file in files]
     return _join(files, parts)
 
 
-def _arrange(
-    table: Table,
-    label: str | None,
-    task: str | None,
-    node: str | None,
-    features: Sequence[str] | None,
-) -> Rows:
+def _arrange(table: Table, asked: dict[str, str | None], features: Sequence[str] | None) -> Rows:
     """Give the columns of one file their roles."""
-    roles = {
-        "label": label,
-        "task": task or table.roles.get("task"),
-        "node": node or table.roles.get("node"),
-    }
-    values = {role: _values(table, name, role) for role, name in roles.items()}
+    roles = {role: table.roles.get(role) if name is None else name for role, name in asked.items()}
+    values = {role: _values(table, roles[role], role) for role in ("label", "task", "node")}
     taken = {name: role for role, name in roles.items() if name is not None}
+    weight = None
+    if roles["weight"] is not None:
+        _require_column(table, roles["weight"], "the weight", table.columns)
+        weight = weights_of(table, roles["weight"])
     if features is None:
         chosen = _numeric_columns(table, taken)
     else:
@@ -124,6 +136,16 @@ def _arrange(
         values["task"],
         values["node"],
         tuple(chosen),
+        weight,
+        _left_out(table, taken, chosen) if features is None else (),
+    )
+
+
+def _left_out(table: Table, taken: Iterable[str], chosen: Iterable[str]) -> tuple[str, ...]:
+    return tuple(
+        f"{table.path}: column {name!r} holds no numbers and is left out."
+        for name in table.candidates
+        if name not in {*taken, *chosen}
     )
 
 
@@ -175,16 +197,19 @@ def _join(files: list[Path], parts: list[Rows]) -> Rows:
     for file, part in zip(files, parts, strict=True):
         if set(part.feature_names) != set(names):
             raise DataError(_difference(files[0], names, file, part.feature_names))
+    refuse_other_labels([file_stem(file) for file in files], parts)
     X = [part.X[:, [part.feature_names.index(name) for name in names]] for part in parts]
-    node = _join_values(files, [part.node for part in parts], "node")
+    node = join_values(files, [part.node for part in parts], "node")
     if node is None and len(files) > 1:
         node = _nodes_by_file(files, parts)
     return Rows(
         np.ascontiguousarray(np.concatenate(X)),
-        _join_values(files, [part.y for part in parts], "label"),
-        _join_values(files, [part.task for part in parts], "task"),
+        join_values(files, [part.y for part in parts], "label"),
+        join_values(files, [part.task for part in parts], "task"),
         node,
         names,
+        join_values(files, [part.weight for part in parts], "weight"),
+        tuple(note for part in parts for note in part.notes),
     )
 
 
@@ -200,9 +225,35 @@ def _difference(one: Path, ones: Sequence[str], other: Path, others: Sequence[st
     )
 
 
-def _join_values(
+def refuse_other_labels(names: Sequence[str], parts: Sequence[Any]) -> None:
+    """Refuse nodes that write a task's labels differently: 0 and 1 here, yes and no there.
+
+    A node may lack a label; it is refused where it has none of another's and there would be more
+    than two, or where one has numbers and the other text.
+    """
+    seen: dict[Any, tuple[str, list[Any]]] = {}
+    for name, part in zip(names, parts, strict=True):
+        if part.y is None:
+            return
+        tasks = [None] if part.task is None else np.unique(part.task).tolist()
+        for task in tasks:
+            mine = part.y if part.task is None else part.y[part.task == task]
+            labels = np.unique(mine).tolist()
+            first, known = seen.setdefault(task, (name, labels))
+            is_other = len({*labels, *known}) > 2 or isinstance(labels[0], str) != isinstance(
+                known[0], str
+            )
+            if not {*labels} & {*known} and is_other:
+                here, there = (", ".join(map(repr, found[:3])) for found in (labels, known))
+                raise DataError(
+                    f"Node {name} has labels {here}; {first} has {there}. Write them alike."
+                )
+
+
+def join_values(
     files: list[Path], values: list[NDArray[Any] | None], role: str
 ) -> NDArray[Any] | None:
+    """Put the values of all files one after another; all of them have some, or none has."""
     given = [value for value in values if value is not None]
     if not given:
         return None

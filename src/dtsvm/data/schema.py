@@ -43,17 +43,20 @@ class ColumnSchema:
         The unit its heading gives.
     levels : tuple of str
         The different texts of a yes/no column or of categories, sorted.
+    exponent : int
+        Numbers are below 2 to this power.
 
     Examples
     --------
-    >>> ColumnSchema("age", Kind.NUMBER, "years").to_dict()
-    {'name': 'age', 'kind': 'number', 'unit': 'years', 'levels': []}
+    >>> ColumnSchema("age", Kind.NUMBER, "years", exponent=7).to_dict()
+    {'name': 'age', 'kind': 'number', 'unit': 'years', 'levels': [], 'exponent': 7}
     """
 
     name: str
     kind: Kind
     unit: str | None = None
     levels: tuple[str, ...] = ()
+    exponent: int = 0
 
     @property
     def words(self) -> str:
@@ -70,6 +73,7 @@ class ColumnSchema:
             "kind": str(self.kind),
             "unit": self.unit,
             "levels": list(self.levels),
+            "exponent": self.exponent,
         }
 
     @classmethod
@@ -81,6 +85,7 @@ class ColumnSchema:
             Kind(content["kind"]),
             None if unit is None else str(unit),
             tuple(str(level) for level in content["levels"]),
+            int(content["exponent"]),
         )
 
 
@@ -226,4 +231,5 @@ def _join(node: str, column: ColumnSchema, first: str, agreed: ColumnSchema) -> 
             "Convert one of them."
         )
     levels = tuple(sorted({*agreed.levels, *column.levels}))
-    return ColumnSchema(column.name, kind, agreed.unit or column.unit, levels)
+    exponent = max(agreed.exponent, column.exponent)
+    return ColumnSchema(column.name, kind, agreed.unit or column.unit, levels, exponent)

@@ -156,6 +156,8 @@ cpdef bint is_whole(Past past, Int check) noexcept nogil
 cdef void add_products(double[:, :, :, ::1] z, Int h, double[:, ::1] penalty, double[:, ::1] out, Int v) noexcept nogil
 @cython.locals(begin=Int, end=Int, v=Int, i=Int, j=Int, k=Int)
 cdef Int measure(Int s, Sets sets, Ends ends, Past past, bint has_products) noexcept nogil
+@cython.locals(n=Int)
+cpdef object measure_set(Int s, Sets sets, Ends ends, Past past, bint has_products)
 @cython.locals(gap=Int, i=Int, j=Int)
 cdef void sort_up(double[::1] values, Int n) noexcept nogil
 @cython.locals(j=Int, v=Int)

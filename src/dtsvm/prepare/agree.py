@@ -1,11 +1,13 @@
 """Measure, total, agree: each node sums over its own rows, and from the totals all make one plan.
 
 Two sums over the network are enough. The first has counts and sums, the second squares about the
-means that follow from the first, so nothing large is subtracted from something as large.
+means that follow from the first, so nothing large is subtracted from something as large. Numbers
+are divided by a power of two that all agreed on, so every term is below the count of its rows.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -26,6 +28,7 @@ __all__ = [
     "measure_spread",
     "run_alone",
     "run_together",
+    "scales_of",
 ]
 
 Vector = NDArray[np.float64]
@@ -61,12 +64,20 @@ def agreeing(rows: Encoded, min_count: int = 10) -> Steps:
     means = counts.sums / np.maximum(counts.present, 1)
     first, second = np.split((yield measure_spread(rows, means)), 2)
     squares = second - first**2 / np.maximum(counts.present, 1)
-    return _make_plan(rows.schema, counts, means, squares / counts.n_rows, min_count)
+    scales = scales_of(rows.schema)
+    variances = squares / counts.n_rows * scales**2
+    return _make_plan(rows.schema, counts, means * scales, variances, min_count)
+
+
+def scales_of(schema: Schema) -> Vector:
+    """Return the power of two that each number is divided by, exactly, before it is summed."""
+    return np.array([math.ldexp(1.0, column.exponent) for column in schema.of_kind(*MEASURED)])
 
 
 def measure_counts(rows: Encoded) -> Vector:
     """Sum over a node's rows: 1; by number, values present and their sum; by category, levels."""
-    is_present = ~np.isnan(rows.numbers)
+    numbers = rows.numbers / scales_of(rows.schema)[:, None]
+    is_present = ~np.isnan(numbers)
     by_level = [
         np.bincount(codes, minlength=len(column.levels) + 1).astype(float)
         for column, codes in zip(rows.schema.of_kind(Kind.CATEGORY), rows.codes, strict=True)
@@ -75,7 +86,7 @@ def measure_counts(rows: Encoded) -> Vector:
         [
             [float(rows.n_rows)],
             is_present.sum(axis=1, dtype=float),
-            np.where(is_present, rows.numbers, 0.0).sum(axis=1),
+            np.where(is_present, numbers, 0.0).sum(axis=1),
             *by_level,
         ]
     )
@@ -83,7 +94,8 @@ def measure_counts(rows: Encoded) -> Vector:
 
 def measure_spread(rows: Encoded, means: Vector) -> Vector:
     """Sum over a node's rows: x − m and (x − m)² by column of numbers, m the network's mean."""
-    away = np.where(np.isnan(rows.numbers), 0.0, rows.numbers - means[:, None])
+    numbers = rows.numbers / scales_of(rows.schema)[:, None]
+    away = np.where(np.isnan(numbers), 0.0, numbers - means[:, None])
     return np.concatenate([away.sum(axis=1), (away**2).sum(axis=1)])
 
 
@@ -156,7 +168,7 @@ def _make_plan(
         notes += [note] if note else []
         columns.append(column if made else replace(column, levels=()))
     if not features:
-        raise DataError(f"No column is left to make a feature of. {' '.join(notes)}")
+        raise DataError(" ".join(["No column is left to make a feature of.", *notes]))
     return Plan(Schema(tuple(columns)), tuple(features), tuple(notes), counts.n_rows)
 
 
@@ -184,9 +196,15 @@ def _from_category(
     own = tuple(level for level in kept if level != MISSING_LEVEL)
     made = [Feature(column.name, level) for level in kept]
     made += [Feature(column.name, OTHER_LEVEL)] if rare else []
+    if len(kept) + len(rare) < 2:
+        return (
+            column,
+            [],
+            f"Column {column.name!r} is {[*kept, *rare][0]!r} in every row; it is left out.",
+        )
     if len(made) < 2:
-        alone = f"is {kept[0]!r} in every row" if kept else f"has no level in {min_count} rows"
-        return column, [], f"Column {column.name!r} {alone}; it is left out."
+        why = f"has no level in {min_count} rows"
+        return column, [], f"Column {column.name!r} {why}; it is left out."
     note = None
     if rare:
         note = (

@@ -72,16 +72,20 @@ class TaskModel:
         """One where a sign decides, else one for each label."""
         return len(self.coef)
 
+    def weights(self, node: Hashable | None = None) -> tuple[Floats, Floats]:
+        """Return coefficients and biases of the network's classifiers, or of one node's own."""
+        if node is None:
+            return self.coef, self.intercept
+        if node not in self.nodes:
+            raise DataError(
+                f"Node {node!r} does not hold task {self.task!r}; "
+                "leave node out for the network's answer."
+            )
+        return self.nodes[node][:, :-1], self.nodes[node][:, -1]
+
     def decide(self, rows: Any, node: Hashable | None = None) -> Floats:
         """Return x·w + b of every row and classifier; of the network, or of one node's own."""
-        coef, intercept = self.coef, self.intercept
-        if node is not None:
-            if node not in self.nodes:
-                raise DataError(
-                    f"Node {node!r} does not hold task {self.task!r}; "
-                    "leave node out for the network's answer."
-                )
-            coef, intercept = self.nodes[node][:, :-1], self.nodes[node][:, -1]
+        coef, intercept = self.weights(node)
         if len(coef) == 1:
             return np.asarray(rows @ coef[0] + intercept[0])[:, None]
         return np.asarray(rows @ coef.T + intercept)

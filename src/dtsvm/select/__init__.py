@@ -1,5 +1,6 @@
 """Choosing C, coupling and company by validation inside the network, from sums that travel."""
 
+from dtsvm.select.bias import best_bias
 from dtsvm.select.candidates import (
     ALL,
     ALONE,
@@ -11,7 +12,7 @@ from dtsvm.select.candidates import (
     read_families,
 )
 from dtsvm.select.choice import Choice, Rate, difference, rate
-from dtsvm.select.choose import Chosen, Held, Lane, choose, moments, out_of_fold, weigh
+from dtsvm.select.choosing import Chosen, Held, Job, Lane, choose, moments, out_of_fold, weigh
 from dtsvm.select.evidence import losses, slopes
 from dtsvm.select.folds import split
 from dtsvm.select.lift import Lift
@@ -29,10 +30,12 @@ __all__ = [
     "Chosen",
     "Family",
     "Held",
+    "Job",
     "Lane",
     "Lift",
     "Margins",
     "Rate",
+    "best_bias",
     "candidates",
     "choose",
     "difference",

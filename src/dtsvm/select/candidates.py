@@ -121,7 +121,7 @@ def candidates(
     *,
     n_tasks: int,
     mean_square: float,
-    C: Iterable[float] | None = None,
+    C: float | Iterable[float] | None = None,
     owner: str = "DTSVMCV",
 ) -> list[Candidate]:
     """Return families × C; of families that are the same problem with one task, one stays.
@@ -134,7 +134,7 @@ def candidates(
         How many tasks there are.
     mean_square : float
         Mean squared length of a row; C is 0.1, 1, 10 and 100 over it, unless `C` is given.
-    C : iterable of float, optional
+    C : float or iterable of float, optional
         The values to try instead.
     owner : str
         Whom a refusal speaks of.

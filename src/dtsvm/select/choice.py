@@ -87,7 +87,7 @@ def rate(wrong: float, n: float) -> Rate:
     p = wrong / n
     centre = (p + Z**2 / (2 * n)) / (1 + Z**2 / n)
     half = Z * float(np.sqrt(p * (1 - p) / n + Z**2 / (4 * n**2))) / (1 + Z**2 / n)
-    return Rate(p, max(0.0, centre - half), min(1.0, centre + half))
+    return Rate(p, min(p, max(0.0, centre - half)), max(p, min(1.0, centre + half)))
 
 
 def difference(only_chosen: float, only_alone: float, n: float) -> Rate:

@@ -22,7 +22,7 @@ from dtsvm.select.candidates import Family
 __all__ = ["Lift"]
 
 Floats = NDArray[np.float64]
-FREEDOM = 10.0  # a bias of the task's own weighs as a feature this many squared rows long
+FREEDOM = 3.0  # a bias of the task's own is a feature whose square is so many mean squared rows
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ __all__ = ["sides"]
 
 Floats = NDArray[np.float64]
 PASSES = 20
+NOTHING = 1e-3  # of the longest classifier: a task whose best weights are 0 has no direction
 
 
 def sides(own: Floats, n_rows: NDArray[np.int64] | Floats) -> Floats:
@@ -16,7 +17,7 @@ def sides(own: Floats, n_rows: NDArray[np.int64] | Floats) -> Floats:
 
     With v_t = √n_t w_t/‖w_t‖ and G = V Vᵀ, it looks for signs s that make sᵀGs large: those of the
     leading eigenvector, then one task at a time as long as turning it gains. All signs reversed is
-    the same; the side with more rows is kept as it is.
+    the same; the side with more rows, or the first task's, is kept as it is.
 
     Parameters
     ----------
@@ -24,7 +25,7 @@ def sides(own: Floats, n_rows: NDArray[np.int64] | Floats) -> Floats:
         Every task's weights when trained alone. They are what the network agrees on anyway; nothing
         else travels for this.
     n_rows : ndarray of shape (n_tasks,)
-        Rows a task.
+        Rows a task; one with 0 is not turned and turns no other.
 
     Examples
     --------
@@ -34,15 +35,18 @@ def sides(own: Floats, n_rows: NDArray[np.int64] | Floats) -> Floats:
     [1.0, -1.0, 1.0]
     """
     length = np.linalg.norm(own, axis=1, keepdims=True)
-    v = own / np.maximum(length, 1e-12) * np.sqrt(np.asarray(n_rows, float))[:, None]
+    speaks = length > NOTHING * length.max(initial=0.0)
+    unit = np.where(speaks, own, 0.0) / np.where(speaks, length, 1.0)
+    v = unit * np.sqrt(np.asarray(n_rows, float))[:, None]
     G = v @ v.T
     s = np.where(np.linalg.eigh(G)[1][:, -1] >= 0, 1.0, -1.0)
     np.fill_diagonal(G, 0.0)
     for _ in range(PASSES):
         if not _turn_each(G, s):
             break
-    s = s if s @ n_rows >= 0 else -s
-    s[length[:, 0] == 0.0] = 1.0  # says nothing of itself: as it is
+    kept = s @ n_rows
+    s = s if kept > 0 or (kept == 0 and s[0] > 0) else -s
+    s[~v.any(axis=1)] = 1.0  # says nothing of itself: as it is
     return s
 
 

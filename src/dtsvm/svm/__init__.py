@@ -1,7 +1,10 @@
 """The face: scikit-learn estimators and the live session."""
 
 from dtsvm.svm.classifier import LinearClassifier
+from dtsvm.svm.cv import DTSVMCV
 from dtsvm.svm.estimators import CSVM, CTSVM, DSVM, DTSVM
+from dtsvm.svm.export import export
+from dtsvm.svm.lanes import Progress
 from dtsvm.svm.model_file import load_model, save_model
 from dtsvm.svm.presence import Event, Risk
 from dtsvm.svm.session import Session
@@ -11,10 +14,13 @@ __all__ = [
     "CTSVM",
     "DSVM",
     "DTSVM",
+    "DTSVMCV",
     "Event",
     "LinearClassifier",
+    "Progress",
     "Risk",
     "Session",
+    "export",
     "load_model",
     "save_model",
 ]

@@ -17,7 +17,7 @@ from dtsvm.data.files import write_atomically
 from dtsvm.errors import ModelFileError, ParameterError
 from dtsvm.problem import Columns, Model, TaskModel
 from dtsvm.svm.base import ConsensusSVM
-from dtsvm.svm.estimators import METHODS
+from dtsvm.svm.cv import METHODS
 from dtsvm.svm.model_reader import (
     FORMAT,
     REMEDY,
@@ -45,7 +45,7 @@ def save_model(
 
     Parameters
     ----------
-    trained : DTSVM, DSVM, CTSVM, CSVM, Session or Model
+    trained : DTSVM, DTSVMCV, DSVM, CTSVM, CSVM, Session or Model
         A fitted estimator, a session that has run, or a model. Its nodes, tasks and labels must be
         strings, ints, floats or bools.
     path : path-like
@@ -88,8 +88,9 @@ def load_model(path: str | PathLike[str]) -> Any:
 
     Returns
     -------
-    DTSVM, DSVM, CTSVM or CSVM
-        Fitted: it has every attribute of the saved one but `history_`, and `columns_`, a `Columns`.
+    DTSVM, DTSVMCV, DSVM, CTSVM or CSVM
+        Fitted: it has every attribute of the saved one but `history_` and `choices_`, and
+        `columns_`, a `Columns`.
 
     Examples
     --------

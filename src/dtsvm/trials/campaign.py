@@ -45,7 +45,7 @@ class Campaign:
     repeats : int, optional
         Repeats in each regime, instead of each experiment's own number.
     is_quick : bool, default=False
-        Few repeats: every experiment in about a minute.
+        Fewer repeats: enough to decide most claims.
     jobs : int, default=1
         Processes; no number depends on it.
 

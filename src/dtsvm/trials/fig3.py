@@ -79,9 +79,9 @@ def judge(table: Table) -> list[Claim]:
     return [
         Claim("fig3", "When ε₁/ε₂ is large all tasks tend to be not related, when it is small all "
               "tasks tend to be the same; both of the cases decrease the classification accuracy.",
-              regime, tuple(extremes)),
+              regime, tuple(extremes), "Too large or too small ε₁/ε₂ does harm"),
         Claim("fig3", "The improvement of the performance requires a proper tuning of these "
-              "parameters.", regime, tuple(tuning)),
+              "parameters.", regime, tuple(tuning), "Gains need tuned ε₁ and ε₂"),
     ]  # fmt: skip
 
 
@@ -100,8 +100,8 @@ EXPERIMENT = Experiment(
     "others, so no choice is flattered.",
     {"C": C, "common_reg": REGS, "specific_reg": REGS, "n_nodes": N_NODES, "degree": DEGREE,
      "n_train": N_TRAIN, "n_test": N_TEST},
-    15,
-    2,
+    150,
+    60,
     run,
     judge,
     draw,

@@ -67,7 +67,7 @@ def judge(table: Table) -> list[Claim]:
             difference = chosen(risks) - chosen(risks, worst=True)
             findings.append(Finding(f"{task}: best − worst {word}", interval(difference)))
     sentence = "Parameters C, ε₁ and ε₂ are related to the performance of transfer learning."
-    return [Claim("fig4", sentence, regime, tuple(findings))]
+    return [Claim("fig4", sentence, regime, tuple(findings), "C, ε₁ and ε₂ matter")]
 
 
 @styled
@@ -84,8 +84,8 @@ EXPERIMENT = Experiment(
     f"{shown_power(PRICES[0])} to {shown_power(PRICES[-1])}. CSVM is shown at every C.",
     {"C": PRICES, "common_reg": 1, "specific_reg": REGS, "n_nodes": N_NODES, "degree": DEGREE,
      "n_train": N_TRAIN, "n_test": N_TEST},
-    15,
-    2,
+    50,
+    24,
     run,
     judge,
     draw,

@@ -10,7 +10,7 @@ from dtsvm import Network
 from dtsvm.data import DigitFeatures
 from dtsvm.trials.experiment import Experiment
 from dtsvm.trials.intervals import Claim, Finding, interval
-from dtsvm.trials.picture import COLOURS, canvas, legend_below, styled
+from dtsvm.trials.picture import COLOURS, canvas, label_lines, styled
 from dtsvm.trials.regimes import TASK_1, TASK_3, Regime
 from dtsvm.trials.repeats import Repeats
 from dtsvm.trials.tables import Cell, Table
@@ -60,14 +60,17 @@ def judge(table: Table) -> list[Claim]:
                 target.where(threes=threes, method="DTSVM").by_repeat()
                 - target.where(threes=threes, method="CSVM").by_repeat()
             ),
+            f"3/6: 12 rows, {threes} of them “3”",
         )
         for threes in THREES
     ]
     return [
         Claim("fig5", "Transfer learning can also improve the classification accuracy when the "
-              "target has unbalanced labels.", regime, tuple(findings[:-1])),
+              "target has unbalanced labels.", regime, tuple(findings[:-1]),
+              "Transfer helps with unbalanced labels"),
         Claim("fig5", "With only 2 training samples of “3”, DTSVM can still find classifiers "
-              "better than CSVM.", regime, tuple(findings[:1])),
+              "better than CSVM.", regime, tuple(findings[:1]),
+              "… even with 2 rows of “3”"),
     ]  # fmt: skip
 
 
@@ -85,14 +88,14 @@ def draw(table: Table) -> Any:
                 axis.errorbar(
                     np.array(THREES) + 0.06 * (k - 0.5), risks.mean(axis=0), spread, fmt=style,
                     color=COLOURS[method], capsize=3, elinewidth=1,
-                    label=f"{method}, mean ± STD",
+                    label=method,
                 )  # fmt: skip
             axis.set_xticks(THREES)
             axis.set_ylim(0, None)
+            label_lines(axis)
             axis.set_title(f"{task}, {regime} regime", loc="left")
             axis.set_xlabel(f"training rows of “3” among {N_TARGET} of Task 1")
-        line[0].set_ylabel("global risk (%)")
-    legend_below(figure, axes[0, 0])
+        line[0].set_ylabel("global risk (%), mean ± STD")
     return figure
 
 
@@ -104,8 +107,8 @@ EXPERIMENT = Experiment(
     "twelve is balanced and has no part in the first claim.",
     {"C": C, "common_reg": 1, "specific_reg": 1, "n_nodes": N_NODES, "n_train_task1": N_TARGET,
      "n_train_task3": N_SOURCE, "n_test": N_TEST},
-    15,
-    4,
+    200,
+    100,
     run,
     judge,
     draw,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dtsvm import Network
 from dtsvm.data import DigitDraw, DigitFeatures
-from dtsvm.trials.picture import COLOURS, LADDER, MARKERS, canvas, legend_below
+from dtsvm.trials.picture import COLOURS, LADDER, MARKERS, canvas, label_lines
 from dtsvm.trials.regimes import TASK_1, TASK_3, Regime
 from dtsvm.trials.tables import Table
 from dtsvm.trials.training import Dealt, deal_tasks
@@ -98,15 +98,15 @@ def draw_grid(
             x = np.unique(pooled[along])
             mean = pooled.by_repeat(per=along).mean(axis=0)
             if len(x) == 1:
-                axis.axhline(mean[0], color=COLOURS["CSVM"], ls="--", label="CSVM, rows pooled")
+                axis.axhline(mean[0], color=COLOURS["CSVM"], ls="--", label="CSVM, pooled")
             else:
-                axis.plot(x, mean, "--", color=COLOURS["CSVM"], label="CSVM, rows pooled")
+                axis.plot(x, mean, "--", color=COLOURS["CSVM"], label="CSVM, pooled")
             axis.set_xscale("log")
             axis.set_ylim(0, None)
+            label_lines(axis)
             axis.set_title(f"{task}, {regime} regime", loc="left")
             axis.set_xlabel(words[0])
         line[0].set_ylabel("global risk (%), mean ± STD")
-    legend_below(figure, axes[0, 0], columns=6, handlelength=1.6, columnspacing=1.2)
     return figure
 
 

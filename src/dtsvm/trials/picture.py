@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.isotonic import isotonic_regression
 
 from dtsvm.errors import MissingExtraError
 from dtsvm.trials.tables import Table
 
 __all__ = [
     "COLOURS", "INK", "LADDER", "MARKERS", "PAPER", "RULE", "TASK_COLOURS", "canvas",
-    "legend_below", "need_matplotlib", "save", "styled",
+    "label_lines", "legend_below", "need_matplotlib", "save", "styled",
 ]  # fmt: skip
 
 # Okabe and Ito's colours: told apart by everyone, on white and on black.
@@ -88,6 +89,41 @@ def legend_below(figure: Any, axis: Any, columns: int = 4, **options: Any) -> No
     """Put one legend under all panels, where it covers nothing."""
     handles, labels = axis.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=columns, **options)
+
+
+def label_lines(axis: Any, *, room: float = 0.075) -> None:
+    """Write every line's name at its right end, in its colour; names keep apart by `room`.
+
+    `room` is a share of the axis's height. Call it when the axis has its final limits.
+    """
+    names = []
+    to_share = axis.transData + axis.transAxes.inverted()
+    for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
+        line = handle[0] if isinstance(handle, tuple) else handle
+        x, y = line.get_xdata(), line.get_ydata()
+        at = to_share.transform((axis.get_xlim()[1], float(np.asarray(y)[-1])))[1] if len(x) else 0
+        names.append((float(at), label, line.get_color()))
+    names.sort(key=lambda name: name[0])
+    places = _spread([at for at, *_ in names], room)
+    for place, (_, label, colour) in zip(places, names, strict=True):
+        axis.annotate(
+            label, (1.0, place), xycoords="axes fraction", xytext=(5, 0), color=colour,
+            textcoords="offset points", va="center", ha="left", fontsize=9, annotation_clip=False,
+        )  # fmt: skip
+
+
+def _spread(places: list[float], room: float) -> list[float]:
+    """Move places, in their order, apart to at least `room`, each as little as can be.
+
+    Examples
+    --------
+    >>> [round(place, 2) for place in _spread([0.5, 0.5, 0.95], 0.1)]
+    [0.45, 0.55, 0.95]
+    """
+    steps = room * np.arange(len(places))
+    spread = isotonic_regression(np.array(places) - steps) + steps if places else steps
+    over = max(float(spread.max(initial=0.0)) - 1.0, 0.0)
+    return [float(place) for place in np.maximum(spread - over, steps)]
 
 
 def save(figure: Any, stem: Path) -> None:

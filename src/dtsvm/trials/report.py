@@ -12,6 +12,7 @@ from typing import Any
 import dtsvm
 from dtsvm.trials.campaign import Campaign, Result
 from dtsvm.trials.intervals import Claim
+from dtsvm.trials.lead import draw_gains, gains
 from dtsvm.trials.page import render
 from dtsvm.trials.picture import save
 from dtsvm.trials.tables import Table
@@ -57,6 +58,9 @@ def write_report(
         save(result.experiment.draw(result.table), folder / name)
         watch(name)
     claims = [claim for result in results for claim in result.claims]
+    lead = gains(claims)
+    if lead:
+        save(draw_gains(lead), folder / "lead")
     _claims_table(claims).write(folder / "claims.csv")
     facts = _facts(campaign, results, seconds)
     text = json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
@@ -65,6 +69,8 @@ def write_report(
         result.experiment.name: (folder / f"{result.experiment.name}.svg").read_text("utf-8")
         for result in results
     }
+    if lead:
+        pictures["lead"] = (folder / "lead.svg").read_text("utf-8")
     page = folder / "index.html"
     page.write_text(render(results, campaign.regimes, pictures, facts), encoding="utf-8")
     return page
@@ -74,7 +80,7 @@ def _claims_table(claims: Sequence[Claim]) -> Table:
     rows = [
         (claim.source, claim.sentence, claim.regime, what, mean, low, high, n, str(claim.verdict))
         for claim in claims
-        for what, (mean, low, high, n) in claim.findings
+        for what, (mean, low, high, n), _ in claim.findings
     ]
     return Table(CLAIM_COLUMNS, rows)
 
@@ -119,6 +125,6 @@ def _claim_facts(claim: Claim) -> dict[str, Any]:
         "verdict": str(claim.verdict),
         "findings": [
             {"what": what, "mean": known(d.mean), "low": known(d.low), "high": known(d.high)}
-            for what, d in claim.findings
+            for what, d, _ in claim.findings
         ],
     }

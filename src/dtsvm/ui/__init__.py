@@ -20,6 +20,7 @@ COMMANDS = {
     "tell": "dtsvm.ui.agent:tell",
     "status": "dtsvm.ui.agent:status",
     "watch": "dtsvm.ui.watch:watch",
+    "repair": "dtsvm.ui.agent:repair",
 }
 
 

@@ -8,36 +8,33 @@ import logging
 import math
 import signal
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
-from numpy.typing import NDArray
 
-from dtsvm.data import read_rows
-from dtsvm.data.labels import begin_classes, check_labels, signs
-from dtsvm.errors import DataError, MissingExtraError, NetworkError
+from dtsvm.data.files import write_atomically
+from dtsvm.errors import MissingExtraError, NetworkError
 from dtsvm.svm.model_file import save_model
 from dtsvm.ui.show import print_table, short
 
 try:
-    from dtsvm.runtime.agent.node.model import node_model
-    from dtsvm.runtime.agent.node.node import Node
-    from dtsvm.runtime.agent.process.process import Process, ask
+    from dtsvm.runtime.agent.process.control import ask
+    from dtsvm.runtime.agent.process.credentials import Credentials
+    from dtsvm.runtime.agent.process.process import Process
+    from dtsvm.runtime.agent.process.stream import Limits
     from dtsvm.runtime.agent.process.transport import Transport
-    from dtsvm.runtime.agent.site.checkpoint import restore
-    from dtsvm.runtime.agent.site.config import Config, TaskConfig, read_config
+    from dtsvm.runtime.agent.site.checkpoint import repaired
+    from dtsvm.runtime.agent.site.config import Config, read_config
+    from dtsvm.runtime.agent.site.site import Site
 
     IS_INSTALLED = True
 except ImportError:  # said when a command is called, so that 'dtsvm --help' works without
     IS_INSTALLED = False
 
-__all__ = ["agent", "status", "tell"]
+__all__ = ["agent", "repair", "status", "tell"]
 
-Classes = tuple[Any, Any]
-Block = tuple[NDArray[np.float64], NDArray[np.float64]]
+STATUS_SECONDS = 5.0
 
 
 @click.command()
@@ -65,24 +62,25 @@ def agent(config: Path, log_json: bool, insecure: bool, rounds: int | None) -> N
 def _need_extra() -> None:
     if not IS_INSTALLED:
         raise MissingExtraError(
-            "Agents need grpcio, protobuf and cryptography, which are not installed. "
+            "Agents need protobuf and cryptography, which are not installed. "
             'Install them with: pip install "dtsvm[agent]"'
         )
 
 
-async def _run(config: Config, credentials: Any, rounds: int | None) -> None:
-    site = _Site(config)
+async def _run(config: Config, credentials: Credentials | None, rounds: int | None) -> None:
+    site = Site(config, save_model, credentials.signer if credentials else None)
     node = site.node
     transport = Transport(
         config.name,
         config.listen,
-        config.neighbours,
+        site.neighbours,
         credentials,
         lambda peer, data: process.hear(peer, data),
+        limits=Limits(node.inbox.most_bytes),
     )
     process = Process(
-        node, transport, config.folder, site.n_first, site.write_model,
-        {"rows": site.tell_rows}, rounds,
+        node, transport, config.folder, site.keep, site.write_model, {"rows": site.tell_rows},
+        rounds, config.metrics, config.credentials if credentials else lambda: None,
     )  # fmt: skip
     loop = asyncio.get_running_loop()
     for sign in (signal.SIGINT, signal.SIGTERM):
@@ -90,70 +88,37 @@ async def _run(config: Config, credentials: Any, rounds: int | None) -> None:
     await process.run()
 
 
-class _Site:
-    """A node with its files: rows in, models out."""
+@click.command()
+@click.argument("config", type=click.Path(path_type=Path))
+@click.option("--tasks", is_flag=True, help="Let tasks that have left begin again, too.")
+def repair(config: Path, tasks: bool) -> None:
+    """Make a node that went wrong begin anew, with the rows it was given.
 
-    def __init__(self, config: Config) -> None:
-        self.config = config
-        self.classes: dict[str, Classes] = {}
-        self.feature_names: tuple[str, ...] | None = None
-        blocks = {task: self._read_first(task, given) for task, given in config.tasks.items()}
-        lengths = {X.shape[1] for X, _ in blocks.values() if X.shape[1]}
-        if len(lengths) != 1:
-            raise DataError(f"{config.path}: its tasks' rows have lengths {sorted(lengths)}.")
-        self.n_first = {task: len(y) for task, (_, y) in blocks.items()}
-        self.node = self._make_node(lengths.pop(), blocks)
-        checkpoint = config.folder / "checkpoint.npz"
-        if checkpoint.exists():
-            restore(self.node, checkpoint.read_bytes(), str(checkpoint))
+    Counters, iterates and levels in its checkpoint are reset; rows that were added later, links and
+    what it was told stay. Its agent must not be running.
 
-    def _make_node(self, n_features: int, blocks: dict[str, Block]) -> Node:
-        config = self.config
-        node = Node(
-            config.name, list(config.neighbours), n_features, config.settings, config.network,
-            time.time_ns() // 1000, time.monotonic(), config.personal, config.timing,
-        )  # fmt: skip
-        for task, (X, y) in blocks.items():
-            node.enter(task, X, y, self.classes[task])
-        for group in config.couple:
-            if len(group) > 1:
-                node.couple(list(group))
-        return node
+    \b
+    dtsvm repair site/hospital-a/node.toml
+    """  # noqa: D301
+    _need_extra()
+    chosen = read_config(config)
+    path = chosen.folder / "checkpoint.npz"
+    if _is_running(chosen.folder):
+        raise NetworkError(f"The agent in {chosen.folder} is running. Let it leave first.")
+    if not path.exists():
+        click.echo(f"There is no {path}: nothing to repair.")
+        return
+    content, n_rows = repaired(path.read_bytes(), str(path), with_left=tasks)
+    write_atomically(path, content, is_private=True)
+    click.echo(f"{path}: counters and iterates begin anew; {n_rows} later rows are kept.")
 
-    def _read_first(self, task: str, given: TaskConfig) -> Block:
-        if given.data is None:
-            self.classes[task] = begin_classes(task, None, given.labels)
-            return np.zeros((0, len(given.features or ()))), np.zeros(0)
-        rows = read_rows(given.data, label=given.label, features=given.features)
-        self.classes[task] = begin_classes(task, rows.y, given.labels)
-        self.feature_names = rows.feature_names
-        return rows.X, self._signs(task, rows.y, len(rows.X))
 
-    def _signs(self, task: str, labels: Any, n_rows: int) -> NDArray[np.float64]:
-        check_labels(n_rows, labels, task, self.classes[task])
-        return signs(labels, self.classes[task])
-
-    def tell_rows(self, asked: dict[str, Any]) -> dict[str, Any]:
-        """Add the rows of a file to a task."""
-        tasks = list(self.node.holdings)
-        task = asked.get("task") or (tasks[0] if len(tasks) == 1 else None)
-        if task is None:
-            raise DataError(f"Say which task with --task: {', '.join(tasks)}.")
-        self.node.holding(task)
-        label = self.config.tasks[task].label
-        rows = read_rows(asked["file"], label=label, features=self.feature_names)
-        self.node.add_rows(task, rows.X, self._signs(task, rows.y, len(rows.X)))
-        return {"said": f"Task {task!r} has {len(rows.X)} more rows."}
-
-    def write_model(self, node: Node) -> None:
-        """Write the node's classifiers as 'dtsvm train' would."""
-        if node.holdings:
-            save_model(
-                node_model(node, self.classes),
-                self.config.model,
-                feature_names=self.feature_names,
-                label=next(iter(self.config.tasks.values())).label,
-            )
+def _is_running(folder: Path) -> bool:
+    try:
+        asyncio.run(ask(folder, command="status"))
+    except NetworkError:
+        return False
+    return True
 
 
 @click.command()
@@ -167,8 +132,10 @@ def tell(config: Path, words: tuple[str, ...], task: str | None) -> None:
       dtsvm tell node.toml status
       dtsvm tell node.toml leave [--task flu]
       dtsvm tell node.toml couple flu cold
+      dtsvm tell node.toml decouple flu
       dtsvm tell node.toml rows add more.csv [--task flu]
       dtsvm tell node.toml link NODE HOST:PORT
+      dtsvm tell node.toml unlink NODE
     """  # noqa: D301
     _need_extra()
     folder = config.absolute().parent
@@ -185,6 +152,10 @@ def _asked(words: tuple[str, ...], task: str | None) -> dict[str, Any]:
             return {"command": "leave", "task": task}
         case ("couple", *tasks):
             return {"command": "couple", "tasks": tasks}
+        case ("decouple", one):
+            return {"command": "decouple", "task": one}
+        case ("unlink", name):
+            return {"command": "unlink", "name": name}
         case ("rows", "add", file):
             return {"command": "rows", "file": str(Path(file).absolute()), "task": task}
         case ("link", name, address):
@@ -201,26 +172,39 @@ def status(configs: tuple[Path, ...]) -> None:
     dtsvm status site/*/node.toml
     """  # noqa: D301
     _need_extra()
-    lines = []
-    for path in configs:
-        folder = path.absolute().parent
-        try:
-            found = asyncio.run(ask(folder, command="status"))
-        except NetworkError:
-            lines.append([folder.name, "not running", "", "", "", "", ""])
-            continue
-        tasks = ", ".join(f"{task} ({rows})" for task, rows in found["tasks"].items())
-        lines.append([
-            found["node"],
-            "settled" if found["is_settled"] else "training",
-            tasks,
-            f"{found['round']:,}",
-            short(found["residual"]),
-            f"{len(found['present'])} of {len(found['neighbours'])}",
-            str(found["refused"]),
-        ])  # fmt: skip
     columns = ["node", "state", "tasks (rows)", "round", "residual", "neighbours", "refused"]
-    print_table(columns, lines, text_columns=3)
+    found = asyncio.run(_ask_all([path.absolute().parent for path in configs]))
+    print_table(columns, [_line(*each) for each in found], text_columns=3)
+    for _, status in found:
+        for neighbour, reason in (status or {}).get("reasons", {}).items():
+            click.echo(f"{status['node']} refused node {neighbour}: {reason}")
+        if status and status["trouble"]:
+            click.echo(f"{status['node']} is {status['trouble']}")
+
+
+async def _ask_all(folders: list[Path]) -> list[tuple[str, dict[str, Any]]]:
+    """Ask all at once; who does not answer in time has no status."""
+    questions = [ask(folder, STATUS_SECONDS, command="status") for folder in folders]
+    found = await asyncio.gather(*questions, return_exceptions=True)
+    for one in found:
+        if isinstance(one, BaseException) and not isinstance(one, NetworkError | OSError):
+            raise one
+    names = [folder.name for folder in folders]
+    return [(n, s if isinstance(s, dict) else {}) for n, s in zip(names, found, strict=True)]
+
+
+def _line(name: str, found: dict[str, Any]) -> list[str]:
+    if not found:
+        return [name, "not running", "", "", "", "", ""]
+    return [
+        found["node"],
+        "settled" if found["is_settled"] else "training",
+        ", ".join(f"{task} ({rows})" for task, rows in found["tasks"].items()),
+        f"{found['round']:,}",
+        short(found["residual"]),
+        f"{len(found['present'])} of {len(found['neighbours'])}",
+        str(found["refused"]),
+    ]
 
 
 class _JsonLines(logging.Formatter):

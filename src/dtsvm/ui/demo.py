@@ -23,6 +23,7 @@ from dtsvm.ui.demo_digits import (
     task_lines,
     write_files,
 )
+from dtsvm.ui.demo_sites import sites
 from dtsvm.ui.network import SHAPES
 from dtsvm.ui.show import print_table, share, short
 from dtsvm.ui.watch import page_options, show_page
@@ -51,12 +52,16 @@ EVICT_SECONDS = 3.0
 
 @click.group()
 def demo() -> None:
-    """See it work, on this machine and the bundled digits.
+    """See it work on this machine: a network of agents, or files to try things on.
 
     \b
     dtsvm demo page
     dtsvm demo network --nodes 6
+    dtsvm demo sites --out sites/
     """  # noqa: D301
+
+
+demo.add_command(sites)
 
 
 @demo.command("network")
@@ -84,7 +89,7 @@ def network_(nodes: int, topology: str, seed: int, out: Path | None, seconds: fl
     """  # noqa: D301
     if not IS_INSTALLED:
         raise MissingExtraError(
-            "The demo's agents need grpcio, protobuf and cryptography, which are not installed. "
+            "The demo's agents need protobuf and cryptography, which are not installed. "
             'Install them with: pip install "dtsvm[agent]"'
         )
     names = [f"node-{i + 1}" for i in range(nodes)]

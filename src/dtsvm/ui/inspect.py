@@ -1,7 +1,8 @@
-"""`dtsvm inspect`: what a model file holds."""
+"""`dtsvm inspect`: what a model file holds, its weights by column, the largest first."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,47 +11,54 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from dtsvm.problem import Network
-from dtsvm.svm.model_file import load_model
+from dtsvm.prepare import Plan
+from dtsvm.problem import Model, Network, TaskModel
+from dtsvm.svm.model_file import read_model
 from dtsvm.ui.show import print_facts, print_json, print_table, share, short
 
 __all__ = ["inspect"]
 
+MOST_WEIGHTS = 12
+
 
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path))
+@click.option("--all", "show_all", is_flag=True, help="Show every weight, not the largest alone.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def inspect(model: Path, as_json: bool) -> None:
-    """Show what MODEL holds, and how much its tasks share.
+def inspect(model: Path, show_all: bool, as_json: bool) -> None:
+    """Show what MODEL holds: its weights, and how much its tasks share.
 
-    "shared" is |w₀| / (|w₀| + |w_t|): 100 % where a task has nothing of its own, – where it trained
-    alone. "apart" is how far the node furthest from the network's classifier is from it, relative
-    to its size.
+    Weights stand by column, the largest first: "weight" for a feature as it was trained on (a
+    number changing by one standard deviation), "per unit" for the column as it is in the file.
+    Above 0 speaks for the positive label. "shared" is |w₀| / (|w₀| + |w_t|): 100 % where a task
+    has nothing of its own, – where it trained alone. "apart" is how far the node furthest from the
+    network's classifier is from it, relative to its size.
 
     \b
       dtsvm inspect model.json
+      dtsvm inspect model.json --all
       dtsvm inspect model.json --json
     """  # noqa: D301
-    facts = _describe(load_model(model))
+    facts = _describe(read_model(model))
     if as_json:
         print_json({"model": str(model), **facts})
     else:
-        _print(facts)
+        _print(facts, show_all)
 
 
-def _describe(estimator: Any) -> dict[str, Any]:
-    settings = estimator.get_params(deep=False)
-    for name in ("network", "callback"):
-        settings.pop(name, None)
-    if isinstance(settings["positive"], dict):
-        settings["positive"] = [list(pair) for pair in settings["positive"].items()]
+def _describe(model: Model) -> dict[str, Any]:
+    settings = {
+        name: [list(pair) for pair in value.items()] if isinstance(value, Mapping) else value
+        for name, value in model.settings.items()
+    }
     return {
-        "method": type(estimator).__name__,
+        "method": model.method,
         "settings": settings,
-        "columns": {"n_features": estimator.n_features_in_, **estimator.columns_._asdict()},
-        "network": _network(estimator.network_),
-        "tasks": [_task(estimator, t) for t in range(len(estimator.tasks_))],
-        "info": {**asdict(estimator.info_), "status": str(estimator.info_.status)},
+        "columns": {"n_features": model.n_features, **model.columns._asdict()},
+        "notes": list((model.preparation or {}).get("notes", [])),
+        "network": _network(model.network),
+        "tasks": [_task(model, one) for one in model.tasks],
+        "info": {**asdict(model.info), "status": str(model.info.status)},
     }
 
 
@@ -66,40 +74,60 @@ def _network(network: Network) -> dict[str, Any]:
     }
 
 
-def _task(estimator: Any, t: int) -> dict[str, Any]:
-    negative, positive = estimator.task_classes_[t].tolist()
-    parts = np.broadcast_to(estimator.common_coef_, estimator.coef_.shape)
-    common = float(np.linalg.norm(parts[t]))
-    specific = float(np.linalg.norm(estimator.specific_coef_[t]))
+def _task(model: Model, one: TaskModel) -> dict[str, Any]:
+    common = float(np.linalg.norm(one.common_coef))
+    specific = float(np.linalg.norm(one.specific_coef))
     both = common + specific
-    task = estimator.tasks_.tolist()[t]
     # A task that trained alone has w₀ in proportion to w_t, which says nothing about sharing.
-    is_alone = [task] in estimator._groups(estimator.tasks_.tolist())
-    is_held = ~np.isnan(estimator.node_intercept_[:, t])
+    is_alone = [one.task] in model.groups
+    labels = one.classes[1:] if one.n_classifiers == 1 else one.classes
     return {
-        "task": task,
-        "negative": negative,
-        "positive": positive,
-        "nodes": estimator.nodes_[is_held].tolist(),
+        "task": one.task,
+        "labels": list(one.classes),
+        "nodes": list(one.nodes),
         "common_norm": common,
         "specific_norm": specific,
         "shared": common / both if both and not is_alone else float("nan"),
-        "apart": _apart(estimator, t, is_held),
+        "apart": max((_apart(one, own) for own in one.nodes.values()), default=float("nan")),
+        "weights": [{"for": label, **_weights(model, one, k)} for k, label in enumerate(labels)],
     }
 
 
-def _apart(estimator: Any, t: int, is_held: NDArray[np.bool_]) -> float:
-    """max_v ‖u_v − u‖ / ‖u‖ over the nodes that hold the task, u with its bias."""
-    whole = np.append(estimator.coef_[t], estimator.intercept_[t])
-    by_node = np.column_stack(
-        [estimator.node_coef_[is_held, t], estimator.node_intercept_[is_held, t]]
-    )
+def _apart(one: TaskModel, own: NDArray[np.float64]) -> float:
+    """‖u_v − u‖ / ‖u‖ of one node, u with its bias."""
+    whole = np.column_stack([one.coef, one.intercept])
     size = float(np.linalg.norm(whole))
-    furthest = float(np.linalg.norm(by_node - whole, axis=1).max())
-    return furthest / size if size else float("nan")
+    return float(np.linalg.norm(own - whole)) / size if size else float("nan")
 
 
-def _print(facts: dict[str, Any]) -> None:
+def _weights(model: Model, one: TaskModel, k: int) -> dict[str, Any]:
+    """One classifier's weights, the largest first, and its bias in the columns' own units."""
+    coef, bias = one.coef[k], float(one.intercept[k])
+    own, own_bias = coef, bias
+    names = model.columns.features or tuple(f"x{j}" for j in range(model.n_features))
+    units = model.columns.units or (None,) * model.n_features
+    columns = names
+    if model.preparation is not None:
+        plan = Plan.from_dict(model.preparation)
+        own, own_bias = plan.original(coef, bias)
+        columns = tuple(feature.column for feature in plan.features)
+    order = np.argsort(-np.abs(coef), kind="stable").tolist()
+    return {
+        "intercept": own_bias,
+        "features": [
+            {
+                "feature": names[j],
+                "column": columns[j],
+                "unit": units[j],
+                "weight": float(coef[j]),
+                "per_unit": float(own[j]),
+            }
+            for j in order
+        ],
+    }
+
+
+def _print(facts: dict[str, Any], show_all: bool) -> None:
     settings = {name: value for name, value in facts["settings"].items() if value is not None}
     columns = facts["columns"]
     print_facts(
@@ -111,19 +139,44 @@ def _print(facts: dict[str, Any]) -> None:
             **_word_info(facts["info"]),
         }
     )
+    for note in facts["notes"]:
+        click.echo(note)
     click.echo()
     print_table(
         ["task", "labels", "nodes", "|w₀|", "|w_t|", "shared", "apart"],
         [_line(entry) for entry in facts["tasks"]],
         text_columns=2,
     )
+    for entry in facts["tasks"]:
+        for one in entry["weights"]:
+            click.echo()
+            _print_weights(entry, one, len(facts["tasks"]) > 1, show_all)
+
+
+def _print_weights(
+    entry: dict[str, Any], one: dict[str, Any], has_tasks: bool, show_all: bool
+) -> None:
+    features = one["features"] if show_all else one["features"][:MOST_WEIGHTS]
+    title = f"for {one['for']}" + (f" ({entry['task']})" if has_tasks else "")
+    rows = [
+        [f["feature"], f"{f['weight']:+.4g}", f"{f['per_unit']:+.4g}", f["unit"] or ""]
+        for f in features
+    ]
+    rows.append(["intercept", "", f"{one['intercept']:+.4g}", ""])
+    print_table([title, "weight", "per unit", "unit"], rows)
+    left = len(one["features"]) - len(features)
+    if left:
+        click.echo(f"and {left:,} smaller ones: see --all.")
 
 
 def _word_network(network: dict[str, Any]) -> str:
+    n_nodes, n_links = len(network["nodes"]), len(network["links"])
+    if n_nodes == 1:
+        return f"what node {network['nodes'][0]} says on its own"
     fewest, most = network["fewest_neighbours"], network["most_neighbours"]
     around = f"{fewest} neighbours each" if fewest == most else f"{fewest} to {most} neighbours"
     return (
-        f"{len(network['nodes']):,} nodes, {len(network['links']):,} links, "
+        f"{n_nodes:,} nodes, {n_links:,} link{'s' if n_links != 1 else ''}, "
         f"degree {network['degree']:.4g}, {around}"
         + ("" if network["is_connected"] else ", not connected")
     )
@@ -142,7 +195,7 @@ def _word_info(info: dict[str, Any]) -> dict[str, str]:
 def _line(entry: dict[str, Any]) -> list[str]:
     return [
         str(entry["task"]),
-        f"{entry['negative']} / {entry['positive']}",
+        " / ".join(str(label) for label in entry["labels"]),
         f"{len(entry['nodes']):,}",
         short(entry["common_norm"]),
         short(entry["specific_norm"]),

@@ -11,7 +11,9 @@ from dtsvm.errors import MissingExtraError, NetworkError
 from dtsvm.problem import Network
 
 try:
-    from dtsvm.runtime.agent.site.config import check_address, check_name, read_config, to_toml
+    from dtsvm.runtime.agent.node.names import check_address, check_name
+    from dtsvm.runtime.agent.site.certificates import make_request, revoke, sign
+    from dtsvm.runtime.agent.site.config import read_config, to_toml
     from dtsvm.runtime.agent.site.folders import make_site, write_folder
 
     IS_INSTALLED = True
@@ -30,10 +32,13 @@ def network() -> None:
     \b
     dtsvm network new ring --nodes a b c --out site/ --task flu --label sick
     dtsvm network add site d --link b --listen 127.0.0.1:7004
+    dtsvm network request ~/d d
+    dtsvm network sign site d.csr --out d.pem
+    dtsvm network revoke site site/c/node.pem
     """  # noqa: D301
     if not IS_INSTALLED:
         raise MissingExtraError(
-            "A network needs grpcio, protobuf and cryptography, which are not installed. "
+            "A network needs protobuf and cryptography, which are not installed. "
             'Install them with: pip install "dtsvm[agent]"'
         )
 
@@ -83,14 +88,20 @@ def new(
 @click.argument("name")
 @click.option("--link", "links", multiple=True, required=True, help="A neighbour; repeat it.")
 @click.option("--listen", required=True, metavar="HOST:PORT", help="Where it will listen.")
-def add(site: Path, name: str, links: tuple[str, ...], listen: str) -> None:
+@click.option(
+    "--request",
+    type=click.Path(path_type=Path, exists=True),
+    help="Sign this request of 'dtsvm network request' instead of making a key.",
+)
+def add(site: Path, name: str, links: tuple[str, ...], listen: str, request: Path | None) -> None:
     """Make the folder of a newcomer, and write its line into its neighbours' files in SITE.
 
     Agents that run already are told with 'dtsvm tell … link'.
     """
     check_name(name)
     check_address(listen)
-    if (site / name).exists():
+    taken = {path.name.casefold() for path in site.iterdir()}
+    if name.casefold() in taken:
         raise NetworkError(f"{site / name} exists already. Choose another name.")
     configs = {other: read_config(site / other / "node.toml") for other in links}
     first = next(iter(configs.values()))
@@ -102,7 +113,7 @@ def add(site: Path, name: str, links: tuple[str, ...], listen: str) -> None:
     text = to_toml(
         name, identity, listen, around, tasks, shared, first.timing, couple, first.personal
     )
-    write_folder(site, name, text)
+    write_folder(site, name, text, request)
     for other, config in configs.items():
         text = config.path.read_text(encoding="utf-8")
         line = f'[neighbours]\n"{name}" = "{listen}"\n'
@@ -111,6 +122,45 @@ def add(site: Path, name: str, links: tuple[str, ...], listen: str) -> None:
         click.echo(f"  dtsvm tell {site / other / 'node.toml'} link {name} {listen}")
     click.echo(f"Put the newcomer's rows into {site / name}, then start")
     click.echo(f"  dtsvm agent {site / name / 'node.toml'}")
+
+
+@network.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("name")
+def request(folder: Path, name: str) -> None:
+    """Make a key in FOLDER, at the node's own site, and a request to sign for it.
+
+    The key stays in FOLDER. Send node.csr to whoever has the authority, put the node.pem that comes
+    back beside it. With a key there already, the request renews its certificate; a running agent
+    takes the new one up by itself.
+    """
+    check_name(name)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = make_request(folder, name)
+    click.echo(f"Send {path} to be signed:")
+    click.echo(f"  dtsvm network sign SITE {path.name} --out node.pem")
+
+
+@network.command(name="sign")
+@click.argument("site", type=click.Path(path_type=Path, exists=True))
+@click.argument("csr", type=click.Path(path_type=Path, exists=True))
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Certificate to write.")
+def sign_(site: Path, csr: Path, out: Path) -> None:
+    """Sign a request with the authority of SITE; look at its name before you do."""
+    name = sign(site, csr, out)
+    click.echo(f"{out}: node {name!r}. Send it back, with {site / 'ca.pem'}.")
+
+
+@network.command(name="revoke")
+@click.argument("site", type=click.Path(path_type=Path, exists=True))
+@click.argument("certificates", nargs=-1, required=True, type=click.Path(path_type=Path))
+def revoke_(site: Path, certificates: tuple[Path, ...]) -> None:
+    """Let the nodes with these CERTIFICATES in no more.
+
+    Copy the list that is written to every node's folder; running agents take it up by themselves.
+    """
+    path = revoke(site, list(certificates))
+    click.echo(f"{path}: put it into every node's folder.")
 
 
 def _task_lines(data: Path | None, label: str | None, labels: Any) -> dict[str, Any]:

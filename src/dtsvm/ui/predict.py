@@ -5,11 +5,14 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
+from typing import Any
 
 import click
 
-from dtsvm.svm.model_file import load_model
-from dtsvm.ui.rows import rows_for_model
+from dtsvm.problem import Model
+from dtsvm.svm.model_file import read_model
+from dtsvm.ui.rows import Asked, ModelRows, answer, rows_for_model
+from dtsvm.ui.settings import MISSING_HELP
 from dtsvm.ui.show import check_place, write_text
 
 __all__ = ["predict"]
@@ -24,22 +27,20 @@ __all__ = ["predict"]
 @click.option("--node", metavar="COLUMN", help="Column that names the node to ask for each row. "
               "By default the network's averaged answer is given.")  # fmt: skip
 @click.option("--node-name", metavar="NODE", help="The node to ask for all rows.")
+@click.option("--keep", metavar="A,B,…", help="Columns to copy beside the answers; identifiers "
+              "that were found in training are copied anyway.")  # fmt: skip
+@click.option("--missing-columns", type=click.Choice(["refuse", "impute"]), help=MISSING_HELP)
 @click.option(
     "--out", type=click.Path(path_type=Path), help="CSV file to write, instead of stdout."
 )
 def predict(
-    model: Path,
-    files: tuple[Path, ...],
-    task: str | None,
-    task_name: str | None,
-    node: str | None,
-    node_name: str | None,
-    out: Path | None,
+    model: Path, files: tuple[Path, ...], keep: str | None, out: Path | None, **asked: Any
 ) -> None:
     """Label the rows of FILES with the classifiers of MODEL.
 
     Writes CSV: the label, and the decision value (above 0: the task's positive label) of every
-    row, in order. Feature columns are found by name.
+    row, in order, beside the row's identifiers. Columns are found by name. FILES may be - for
+    standard input.
 
     \b
     With a column that names the task:
@@ -48,20 +49,27 @@ def predict(
       dtsvm predict model.json new.csv --task-name flu --node-name berlin --out answers.csv
     """  # noqa: D301
     if out is not None:
-        check_place(out)
-    estimator = load_model(model)
-    rows = rows_for_model(
-        estimator, files, task=task, task_name=task_name, node=node, node_name=node_name
-    )
-    where = {"task": rows.task, "node": rows.node}
-    labels = estimator.predict(rows.X, **where).tolist()
-    values = estimator.decision_function(rows.X, **where).tolist()
+        check_place(out, [model, *files])
+    trained = read_model(model)
+    names = tuple(name.strip() for name in keep.split(",")) if keep else ()
+    rows = rows_for_model(trained, files, Asked(keep=names, **asked))
+    text = _to_csv(trained, rows)
+    if out is None:
+        click.echo(text, nl=False)
+    else:
+        write_text(out, text)
+        click.echo(f"{len(rows.X):,} predictions: {out}", err=True)
+
+
+def _to_csv(model: Model, rows: ModelRows) -> str:
+    found = answer(model, rows)
+    classes = {one.task: one.classes for one in model.tasks}
+    labels = [
+        classes[task][position]
+        for task, position in zip(rows.task.tolist(), found.positions.tolist(), strict=True)
+    ]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["label", "decision"])
-    writer.writerows(zip(labels, values, strict=True))
-    if out is None:
-        click.echo(text.getvalue(), nl=False)
-    else:
-        write_text(out, text.getvalue())
-        click.echo(f"{len(labels):,} predictions: {out}", err=True)
+    writer.writerow([*rows.kept, "label", "decision"])
+    writer.writerows(zip(*rows.kept.values(), labels, found.values.tolist(), strict=True))
+    return text.getvalue()

@@ -22,7 +22,9 @@ __all__ = ["reproduce"]
 
 @click.command()
 @click.argument("experiments", nargs=-1, metavar="[EXPERIMENT]...")
-@click.option("--quick", "is_quick", is_flag=True, help="Few repeats: all in about a minute.")
+@click.option(
+    "--quick", "is_quick", is_flag=True, help="Just enough repeats to decide most claims."
+)
 @click.option(
     "--regime",
     type=click.Choice([*REGIMES, "both"]),
@@ -61,7 +63,7 @@ def reproduce(
     folder: index.html, and for each experiment its picture (PNG, SVG) and its numbers (CSV).
 
     \b
-    A first look, in about a minute:
+    A first look, in a minute or two:
       dtsvm reproduce all --quick
     """  # noqa: D301
     need_matplotlib()
@@ -93,9 +95,10 @@ def _bars() -> Progress:
 
 
 def _print_verdicts(results: list[Result]) -> None:
+    """Print a line a claim, narrow enough for a terminal of 80 columns."""
     rows: dict[tuple[str, str], dict[str, str]] = {}
     for claim in (claim for result in results for claim in result.claims):
-        line = rows.setdefault((claim.source, claim.sentence), {})
+        line = rows.setdefault((claim.source, claim.short or claim.sentence), {})
         line[claim.regime] = str(claim.verdict)
     if rows:
         regimes = list(next(iter(rows.values())))

@@ -1,8 +1,9 @@
-"""Rows for a model that is trained already: its features, its tasks, its nodes."""
+"""Rows for a model that is trained already: its features, its tasks, its nodes, its answers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,11 +11,29 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from dtsvm.data import read_rows
+from dtsvm.data import Kind, Records, Rows, read_records, read_rows
+from dtsvm.data.columns import levels_of
+from dtsvm.data.rows import join_values
 from dtsvm.errors import DataError
+from dtsvm.prepare import Preparation
+from dtsvm.problem import Model
+from dtsvm.svm.estimators import METHODS
 from dtsvm.svm.names import find_name, match_names
 
-__all__ = ["ModelRows", "rows_for_model"]
+__all__ = ["Answers", "Asked", "ModelRows", "answer", "rows_for_model"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the command line says: `task` and `node` are columns, the names hold for all rows."""
+
+    label: str | None = None
+    task: str | None = None
+    task_name: str | None = None
+    node: str | None = None
+    node_name: str | None = None
+    keep: tuple[str, ...] = ()
+    missing_columns: str | None = None
 
 
 class ModelRows(NamedTuple):
@@ -24,55 +43,124 @@ class ModelRows(NamedTuple):
     y: NDArray[Any] | None
     task: NDArray[Any]
     node: NDArray[Any] | None
+    kept: dict[str, list[str]]
 
 
-def rows_for_model(
-    model: Any,
-    files: Sequence[Path],
-    *,
-    label: str | None = None,
-    task: str | None = None,
-    task_name: str | None = None,
-    node: str | None = None,
-    node_name: str | None = None,
-) -> ModelRows:
-    """Read rows; `task` and `node` are columns, `task_name` and `node_name` hold for all rows."""
-    for name, column, fixed in (("task", task, task_name), ("node", node, node_name)):
+class Answers(NamedTuple):
+    """A model's answers: positions among the task's labels, and decision values."""
+
+    positions: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+
+def rows_for_model(model: Model, files: Sequence[Path], asked: Asked) -> ModelRows:
+    """Read rows and make the model's features of them."""
+    for name, column, fixed in (
+        ("task", asked.task, asked.task_name), ("node", asked.node, asked.node_name),
+    ):  # fmt: skip
         if column is not None and fixed is not None:
             raise click.UsageError(f"Give --{name} or --{name}-name, not both.")
-    if "network" not in model.get_params(deep=False):
-        node = node_name = None  # rows were pooled: as in the estimators, a node changes nothing
-    column = None if task_name is not None else task or _task_column(model)
-    rows = read_rows(
-        list(files), label=label, task=column, node=node, features=model.columns_.features
-    )
-    if rows.X.shape[1] != model.n_features_in_:
-        names = ", ".join(rows.feature_names[:12])
-        raise DataError(
-            f"The rows have {rows.X.shape[1]} columns of numbers ({names}), but the model has "
-            f"{model.n_features_in_} features. Leave only those in the file."
-        )
+    has_nodes = "network" in METHODS[model.method]._get_param_names()
+    # Rows were pooled: as in the estimators, a node changes nothing.
+    node = asked.node if has_nodes else None
+    node_name = asked.node_name if has_nodes else None
+    column = None if asked.task_name is not None else asked.task or _task_column(model)
+    roles = {"label": asked.label, "task": column, "node": node}
+    rows, kept = _read(model, files, roles, asked)
+    tasks, nodes = [one.task for one in model.tasks], list(model.network.nodes)
     n = len(rows.X)
-    tasks, nodes = model.tasks_.tolist(), model.nodes_.tolist()
     return ModelRows(
         rows.X,
         rows.y,
-        _choose(rows.task if column else None, task_name, tasks, "task", n, tasks[0]),
+        _choose(rows.task if column else None, asked.task_name, tasks, "task", n, tasks[0]),
         _choose(rows.node if node else None, node_name, nodes, "node", n, None),
+        kept,
     )
 
 
-def _task_column(model: Any) -> str | None:
+def answer(model: Model, rows: ModelRows, node: Any = None) -> Answers:
+    """Ask the model about every row: each row's own node, one node, or the network."""
+    positions, values = np.zeros(len(rows.X), np.int64), np.zeros(len(rows.X))
+    nodes = np.full(len(rows.X), node, object) if rows.node is None else rows.node
+    for one in model.tasks:
+        for name in dict.fromkeys(nodes[rows.task == one.task].tolist()):
+            mine = np.flatnonzero((rows.task == one.task) & _equals(nodes, name))
+            decided = one.decide(rows.X[mine], name)
+            chosen = one.choose(decided)
+            positions[mine] = chosen
+            values[mine] = decided[:, 0] if decided.shape[1] == 1 else decided.max(axis=1)
+    return Answers(positions, values)
+
+
+def _equals(nodes: NDArray[Any], name: Any) -> NDArray[np.bool_]:
+    return np.array([node == name for node in nodes.tolist()], np.bool_)
+
+
+def _read(
+    model: Model, files: Sequence[Path], roles: dict[str, str | None], asked: Asked
+) -> tuple[Rows, dict[str, list[str]]]:
+    if model.preparation is None:
+        return _read_raw(model, files, roles), _kept_raw(files, asked.keep)
+    made = Preparation.from_dict(model.preparation)
+    if asked.missing_columns is not None:
+        made.missing_columns = asked.missing_columns
+    parts = [read_records(file, roles=roles, features=(), only=True) for file in files]
+    X = np.concatenate([made.transform(part) for part in parts])
+    y, task, node = (
+        join_values(list(files), [getattr(part, name) for part in parts], role)
+        for name, role in (("y", "label"), ("task", "task"), ("node", "node"))
+    )
+    ids = [c.name for c in made.plan_.schema.of_kind(Kind.ID)]
+    there = [name for name in ids if all(name in part.table.columns for part in parts)]
+    names = tuple(dict.fromkeys([*there, *asked.keep]))
+    return Rows(X, y, task, node, made.plan_.names), _kept(parts, names)
+
+
+def _read_raw(model: Model, files: Sequence[Path], roles: dict[str, str | None]) -> Rows:
+    rows = read_rows(
+        list(files), label=roles["label"], task=roles["task"], node=roles["node"],
+        features=model.columns.features,
+    )  # fmt: skip
+    if rows.X.shape[1] != model.n_features:
+        names = ", ".join(rows.feature_names[:12])
+        raise DataError(
+            f"The rows have {rows.X.shape[1]} columns of numbers ({names}), but the model has "
+            f"{model.n_features} features. Leave only those in the file."
+        )
+    return rows
+
+
+def _kept_raw(files: Sequence[Path], keep: tuple[str, ...]) -> dict[str, list[str]]:
+    if not keep:
+        return {}
+    if any(str(file) == "-" for file in files):
+        raise click.UsageError("--keep needs a file to read again; standard input is gone.")
+    return _kept([read_records(file, features=(), only=True) for file in files], keep)
+
+
+def _kept(parts: Sequence[Records], names: Sequence[str]) -> dict[str, list[str]]:
+    """Columns that go along into the answers, as they were written."""
+    kept: dict[str, list[str]] = {}
+    for name in names:
+        for part in parts:
+            if name not in part.table.columns:
+                raise DataError(f"{part.table.path} has no column {name!r} to keep.")
+            levels = levels_of(part.table, name).tolist()
+            kept.setdefault(name, []).extend("" if text is None else text for text in levels)
+    return kept
+
+
+def _task_column(model: Model) -> str | None:
     """A model of one task needs no column; one of several remembers its own."""
-    if len(model.tasks_) == 1:
+    if len(model.tasks) == 1:
         return None
-    if model.columns_.task is None:
-        names = ", ".join(str(task) for task in model.tasks_)
+    if model.columns.task is None:
+        names = ", ".join(str(one.task) for one in model.tasks)
         raise click.UsageError(
             f"The model knows several tasks ({names}): name their column with --task, or one of "
             "them with --task-name."
         )
-    return str(model.columns_.task)
+    return str(model.columns.task)
 
 
 def _choose(

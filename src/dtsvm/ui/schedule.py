@@ -274,6 +274,8 @@ def _parse(path: Path) -> dict[str, Any]:
         raise DataError(f"{path} cannot be read: {error}.") from error
     except tomllib.TOMLDecodeError as error:
         raise DataError(f"{path} is not valid TOML: {error}.") from error
+    except RecursionError as error:
+        raise DataError(f"{path} is nested too deeply. Write lists and tables flat.") from error
 
 
 def _read(plan: _Plan) -> Schedule:

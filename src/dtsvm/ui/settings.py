@@ -8,10 +8,23 @@ from typing import Any, TypeVar
 
 import click
 
+from dtsvm.data.schema import DECLARABLE
 from dtsvm.svm import DTSVM
+from dtsvm.ui.training_rows import Choice
 
-__all__ = ["SHAPES", "add_settings", "given_settings"]
+__all__ = [
+    "MISSING_HELP",
+    "SHAPES",
+    "add_preparing",
+    "add_settings",
+    "given_settings",
+    "read_choice",
+]
 
+MISSING_HELP = (
+    "Whether files without one of the model's columns are refused, or it counts as missing in all "
+    "their rows."
+)
 SHAPES = ("complete", "ring", "line", "star", "grid")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -52,6 +65,54 @@ def add_settings(command: Command) -> Command:
     for option in reversed([*_spelled_options(), *_plain_options()]):
         command = option(command)
     return command
+
+
+def add_preparing(command: Command) -> Command:
+    """Decorate a command with the options that say what becomes of columns and rows."""
+    for option in reversed(_preparing_options()):
+        command = option(command)
+    return command
+
+
+def read_choice(params: dict[str, Any]) -> Choice:
+    """Return what the options say about columns and rows."""
+    kinds = {}
+    for text in params["kind"]:
+        column, _, kind = text.rpartition("=")
+        if not column or kind not in DECLARABLE:
+            names = ", ".join(DECLARABLE)
+            raise click.UsageError(f"--kind {text}: write COLUMN=KIND, with a kind of {names}.")
+        kinds[column] = kind
+    if params["is_raw"] and kinds:
+        raise click.UsageError("--kind has no meaning with --raw.")
+    listed = params["features"]
+    return Choice(
+        **{name: params[name] for name in ("label", "task", "node", "weight", "missing_columns",
+                                           "min_count", "holdout", "seed", "is_raw")},
+        features=None if listed is None else [name.strip() for name in listed.split(",")],
+        kinds=kinds,
+    )  # fmt: skip
+
+
+def _preparing_options() -> list[Callable[[Any], Any]]:
+    return [
+        click.option("--features", metavar="A,B,…", help="Feature columns; all others by default."),
+        click.option("--kind", multiple=True, metavar="COLUMN=KIND",
+                     help="What a column holds, if it is taken for something else: "
+                     f"{', '.join(DECLARABLE)}."),
+        click.option("--missing-columns", type=click.Choice(["refuse", "impute"]),
+                     default="refuse", show_default=True,
+                     help="What to do if a file lacks a column that another has."),
+        click.option("--min-count", type=click.IntRange(min=1), default=10, show_default=True,
+                     help="Categories with fewer rows go together as (other)."),
+        click.option("--raw", "is_raw", is_flag=True,
+                     help="Take numbers as they are: nothing filled in, scaled or encoded."),
+        click.option("--holdout", type=click.FloatRange(0, 1, max_open=True), default=0.0,
+                     metavar="SHARE", help="Hold out this share of every node's rows and measure "
+                     "the model on them."),
+        click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True,
+                     help="Seed of the choice of rows to hold out."),
+    ]  # fmt: skip
 
 
 def given_settings(ctx: click.Context, estimator: type) -> dict[str, Any]:

@@ -32,6 +32,10 @@ __all__ = [
 ]
 
 
+# Behind a pipe, as wide as the narrowest screen.
+WIDTH = 80
+
+
 def print_table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int = 1
 ) -> None:
@@ -84,13 +88,15 @@ def share(value: float) -> str:
     return "–" if math.isnan(value) else f"{100 * value:.1f} %"
 
 
-def check_place(path: Path) -> None:
-    """Refuse a place that cannot be written before the work, not after it."""
+def check_place(path: Path, inputs: Sequence[Path] = ()) -> None:
+    """Refuse a place that cannot be written, or is one of the inputs, before the work."""
     folder = path.absolute().parent
     if not folder.is_dir():
         raise DtsvmError(f"There is no folder {folder} for {path.name}. Make it first.")
     if path.is_dir():
         raise DtsvmError(f"{path} is a folder. Name a file in it.")
+    if any(path.resolve() == other.resolve() for other in inputs):
+        raise DtsvmError(f"{path} is one of the files to read. Write to another file.")
     if not os.access(folder, os.W_OK):
         raise DtsvmError(f"{path} cannot be written: no rights in {folder}. Choose another place.")
 
@@ -151,8 +157,7 @@ def _print(table: Table) -> None:
     # The console is made when used: every test has its own stdout.
     console = Console(highlight=False)
     if not console.is_terminal:
-        # Behind a pipe a line is not cut at the width of a screen nobody has.
-        console.width = 200
+        console.width = WIDTH
     with console.capture() as captured:
         console.print(table)
     for line in captured.get().splitlines():

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
-from dtsvm.data import Rows, read_rows
+from dtsvm.data import Rows
 from dtsvm.errors import NotConvergedWarning
-from dtsvm.problem import Network
+from dtsvm.problem import Columns, Model, Network
 from dtsvm.rounds import Info, Status
 from dtsvm.svm.estimators import METHODS
 from dtsvm.svm.model_file import save_model
 from dtsvm.svm.names import find_name, read_links
-from dtsvm.ui.settings import SHAPES, add_settings, given_settings
+from dtsvm.ui.judging import judge
+from dtsvm.ui.rows import ModelRows
+from dtsvm.ui.settings import SHAPES, add_preparing, add_settings, given_settings, read_choice
 from dtsvm.ui.show import check_place, print_facts, print_table, share, short, training_bar
+from dtsvm.ui.training_rows import Choice, TrainingRows, read_training
 
 __all__ = ["train"]
 
@@ -30,8 +34,9 @@ METHOD_HELP = (
     "dtsvm: tasks together over the network; dsvm: each task alone; ctsvm, csvm: the same on "
     "pooled rows."
 )
+NOT_CONVERGED = 3  # exit code
 REMEDIES = {
-    Status.MAX_ROUNDS: "Raise --max-rounds, lower --C, standardise the features or raise --tol.",
+    Status.MAX_ROUNDS: "Raise --max-rounds, lower --C, drop --raw if it was given, or raise --tol.",
     Status.TIME_LIMIT: "Raise --max-seconds.",
     Status.INTERRUPTED: "The state after the last whole round was kept.",
 }
@@ -42,7 +47,8 @@ REMEDIES = {
 @click.option("--label", required=True, metavar="COLUMN", help="Column of labels.")
 @click.option("--task", metavar="COLUMN", help="Column that names each row's task.")
 @click.option("--node", metavar="COLUMN", help=NODE_HELP)
-@click.option("--features", metavar="A,B,…", help="Feature columns; all other numbers by default.")
+@click.option("--weight", metavar="COLUMN", help="Column of the rows' weights.")
+@add_preparing
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -59,45 +65,60 @@ REMEDIES = {
 )
 @add_settings
 @click.pass_context
-def train(
-    ctx: click.Context,
-    /,
-    files: tuple[Path, ...],
-    label: str,
-    task: str | None,
-    node: str | None,
-    features: str | None,
-    out: Path,
-    method: str,
-    **_: Any,
-) -> None:
+def train(ctx: click.Context, /, files: tuple[Path, ...], out: Path, method: str, **_: Any) -> None:
     """Train on the rows of FILES and write a model.
 
-    FILES are CSV, Parquet or npz. Every task has two labels of its own. A run that stops before
-    its tolerance, or at Ctrl-C, says so and still writes what it has.
+    FILES are CSV (gzipped or not, - for standard input), Parquet or npz. Columns are matched by
+    name; numbers are filled in and scaled, yes/no and categories encoded, from sums over the nodes;
+    what is left out is said. Every task has two labels of its own. A run that stops before its
+    tolerance, or at Ctrl-C, says so, still writes what it has, and exits with code 3.
 
     \b
+    A file a node, a fifth of the rows held out to measure the model on:
+      dtsvm train berlin.csv paris.csv rome.csv --label sick --holdout 0.2
     One file, with a column for the task and one for the node:
       dtsvm train rows.csv --label sick --task disease --node clinic --network ring
-    A file a node:
-      dtsvm train berlin.csv paris.csv rome.csv --label sick --out clinics.json
     Own links, and tasks a and b together but not c:
       dtsvm train rows.csv --label y --task task --node site --network links.csv --transfer "a,b"
-    The paper's iteration:
+    The paper's iteration, on features as they are:
       dtsvm train rows.csv --label y --node site --C 0.01 --relaxation 0.5 --node-penalty 1 \\
-          --task-penalty 1 --local exact
+          --task-penalty 1 --local exact --raw
     """  # noqa: D301
     given = given_settings(ctx, METHODS[method.upper()])
-    check_place(out)
-    rows = read_rows(files, label=label, task=task, node=node, features=_split(features))
-    settings = _settings(given, rows)
-    estimator = _fit(method, settings, rows)
-    save_model(estimator, out, feature_names=rows.feature_names, label=label, task=task, node=node)
+    check_place(out, files)
+    choice = read_choice(ctx.params)
+    rows = read_training(files, choice)
+    settings = _settings(given, rows.train)
+    estimator = _fit(method, settings, rows.train)
+    model = _model(estimator, rows, choice)
+    save_model(model, out)
     _report(estimator, rows, out)
+    if rows.test is not None:
+        click.echo(f"\nOn {len(rows.test.X):,} rows held out:")
+        judge(model, _held_rows(model, rows.test), by_node=False).print()
+    if model.info.status is not Status.CONVERGED:
+        click.echo(_not_converged(model.info, estimator.tol), err=True)
+        ctx.exit(NOT_CONVERGED)
 
 
-def _split(text: str | None) -> list[str] | None:
-    return None if text is None else [name.strip() for name in text.split(",")]
+def _model(estimator: Any, rows: TrainingRows, choice: Choice) -> Model:
+    """What was trained, with the columns it was trained from."""
+    trained: Model = estimator.model_
+    made, names = rows.preparation, rows.train.feature_names
+    units = None
+    if made is not None:
+        schema = made.plan_.schema
+        units = tuple(schema[f.column].unit if f.scale else None for f in made.plan_.features)
+    return replace(
+        trained,
+        columns=Columns(names, choice.label, choice.task, choice.node, units),
+        preparation=None if made is None else made.to_dict(),
+    )
+
+
+def _held_rows(model: Model, rows: Rows) -> ModelRows:
+    task = np.full(len(rows.X), model.tasks[0].task) if rows.task is None else rows.task
+    return ModelRows(rows.X, rows.y, task, None, {})
 
 
 def _settings(given: dict[str, Any], rows: Rows) -> dict[str, Any]:
@@ -162,7 +183,10 @@ def _fit(method: str, settings: dict[str, Any], rows: Rows) -> Any:
     return estimator.set_params(callback=None)
 
 
-def _report(estimator: Any, rows: Rows, out: Path) -> None:
+def _report(estimator: Any, found: TrainingRows, out: Path) -> None:
+    for note in found.notes:
+        click.echo(note)
+    rows = found.train
     print_table(
         ["task", "labels", "rows", "nodes", "training error", "|w₀|", "|w_t|"],
         [_task_line(estimator, rows, t) for t in range(len(estimator.tasks_))],
@@ -179,8 +203,6 @@ def _report(estimator: Any, rows: Rows, out: Path) -> None:
             "model": str(out),
         }
     )
-    if info.status is not Status.CONVERGED:
-        click.echo(_not_converged(info, estimator.tol), err=True)
 
 
 def _task_line(estimator: Any, rows: Rows, t: int) -> list[str]:

@@ -1,4 +1,4 @@
 import pytest
 
 pytest.importorskip("google.protobuf")
-pytest.importorskip("grpc")
+pytest.importorskip("cryptography")

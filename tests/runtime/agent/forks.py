@@ -17,13 +17,15 @@ CONTEXT.set_forkserver_preload(["dtsvm.ui.agent"])
 class LossyTransport(agent.Transport):
     """A transport that loses a share of what arrives, each message by itself."""
 
-    def __init__(self, *args, loss, seed):
-        super().__init__(*args)
-        self.loss, self.random = loss, random.Random(seed)
+    def __init__(self, *args, loss, seed, **more):
+        *before, on_message = args
 
-    def _hear(self, peer, data):
-        if self.random.random() >= self.loss:
-            super()._hear(peer, data)
+        def hear(peer, data):
+            if self.random.random() >= self.loss:
+                on_message(peer, data)
+
+        super().__init__(*before, hear, **more)
+        self.loss, self.random = loss, random.Random(seed)
 
 
 def run_agent(path, log, options, loss, seed):

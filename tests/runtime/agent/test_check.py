@@ -54,13 +54,15 @@ def refused(node, data, caplog):
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"protocol": 1}, "its protocol is 1 instead of 4."),
+        ({"protocol": 1}, "its protocol is 1 instead of 5."),
         ({"network": 8}, "it belongs to another network."),
         ({"settings": 8}, "the sender has other settings."),
         ({"sender": "c"}, "it says that it comes from 'c'."),
         ({"incarnation": 0}, "it comes from before the sender's last start."),
         ({"round": 3}, "its round 3 is past; round 5 was heard."),
         ({"round": 2**63}, "it counts too far."),
+        ({"round": 2**61}, "its round 2305843009213693952 is too far ahead of round 5 here."),
+        ({"incarnation": 2**61}, "it began too far in the future, or a clock is wrong."),
     ],
 )
 def test_a_message_is_refused_with_its_reason(pair, fields, reason, caplog):
@@ -91,8 +93,8 @@ def test_a_value_is_refused_with_its_reason(pair, change, reason, caplog):
 def test_a_roster_is_refused_whole(pair, caplog):
     node, good = pair
     message = wire.Message.FromString(good)
-    message.roster.members.add(name="new", incarnation=1, sequence=1)
-    message.roster.members.add(name="no such/name", incarnation=1, sequence=1)
+    for name in ("new", "no such/name"):
+        message.roster.members.add(name=name, incarnation=1, sequence=1, agreement=bytes(32))
     reason = refused(node, message.SerializeToString(), caplog)
     assert reason == "'no such/name' cannot be the name of a node."
 

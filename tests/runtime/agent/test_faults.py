@@ -120,7 +120,7 @@ def test_a_newcomer_joins_a_settled_network():
     carrier = Carrier(old)
     carrier.meet()
     carrier.run_until_settled()
-    new.incarnation = 9
+    new.presence.incarnation = 9
     carrier.nodes["n4"] = new
     old[-1].link("n4")
     carrier.tick()

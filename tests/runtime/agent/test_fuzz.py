@@ -4,7 +4,6 @@ import asyncio
 import os
 import time
 
-import grpc
 import numpy as np
 import pytest
 from damage import malformed
@@ -13,8 +12,8 @@ from meetings import FIXED, make_blocks, make_node, make_session
 from sites import make_site, right, status, weights
 
 from dtsvm import Network
+from dtsvm.runtime.agent.process.credentials import Credentials
 from dtsvm.runtime.agent.process.process import ask
-from dtsvm.runtime.agent.process.transport import METHOD, SERVICE
 from dtsvm.runtime.agent.site.certificates import make_certificate
 from dtsvm.svm.model_file import load_model
 
@@ -57,19 +56,27 @@ def messages(blocks):
     return malformed(N_MESSAGES, make("a", ["b"]).hello(0.0)["b"], is_refused)
 
 
-def channel(folder, port):
-    files = [(folder / "a" / file).read_bytes() for file in ("ca.pem", "node.key", "node.pem")]
-    options = [("grpc.ssl_target_name_override", "b")]
-    credentials = grpc.ssl_channel_credentials(*files)
-    return grpc.aio.secure_channel(f"127.0.0.1:{port}", credentials, options)
+async def dial(folder, port):
+    """A connection to node b with the certificate of node a; what comes back is thrown away."""
+    files = [(folder / "a" / file).read_bytes() for file in ("ca.pem", "node.pem", "node.key")]
+    reader, writer = await asyncio.open_connection(
+        "127.0.0.1", port, ssl=Credentials(*files).client_context(), server_hostname=""
+    )
+
+    async def drain():
+        while await reader.read(65_536):
+            pass
+
+    return writer, asyncio.create_task(drain())
 
 
-async def window(folder, call, batch, seconds):
+async def window(folder, line, batch, seconds):
     """Send a batch and wait until it is refused and the time is over; return rounds and seconds."""
     before = await ask(folder, command="status")
     began = time.monotonic()
     for data in batch:
-        await call.write(data)
+        line.write(len(data).to_bytes(4, "big") + data)
+    await line.drain()
     while True:
         await asyncio.sleep(0.02)
         now = await ask(folder, command="status")
@@ -81,12 +88,12 @@ async def window(folder, call, batch, seconds):
 async def attack(folder, port, found):
     """Alternate windows with and without malformed messages; return the two speeds."""
     fuzzed, quiet = [], []
-    async with channel(folder, port) as line:
-        call = line.stream_stream(f"/{SERVICE}/{METHOD}")()
-        for batch in np.array_split(np.array(found, object), N_WINDOWS):
-            fuzzed.append(await window(folder / "b", call, batch.tolist(), 0.0))
-            quiet.append(await window(folder / "b", call, [], fuzzed[-1][1]))
-        call.cancel()
+    line, reading = await dial(folder, port)
+    for batch in np.array_split(np.array(found, object), N_WINDOWS):
+        fuzzed.append(await window(folder / "b", line, batch.tolist(), 0.0))
+        quiet.append(await window(folder / "b", line, [], fuzzed[-1][1]))
+    reading.cancel()
+    line.close()
     return [sum(r for r, _ in some) / sum(t for _, t in some) for some in (fuzzed, quiet)]
 
 

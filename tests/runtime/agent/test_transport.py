@@ -5,7 +5,8 @@ import pytest
 from meetings import make_blocks, make_node
 
 from dtsvm.errors import NetworkError
-from dtsvm.runtime.agent.process.transport import Credentials, Transport
+from dtsvm.runtime.agent.process.credentials import Credentials
+from dtsvm.runtime.agent.process.transport import Transport
 from dtsvm.runtime.agent.site.certificates import make_authority, make_certificate
 
 

@@ -22,7 +22,9 @@ def make_process(folder, name, neighbours, blocks, rounds=None):
     transport = Transport(
         name, "127.0.0.1:0", neighbours, None, lambda *got: process.hear(*got), 60.0
     )
-    process = Process(node, transport, home, {}, lambda node: None, max_rounds=rounds)
+    process = Process(
+        node, transport, home, lambda change: None, lambda node: None, max_rounds=rounds
+    )
     return process
 
 

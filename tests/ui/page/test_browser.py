@@ -40,7 +40,7 @@ def test_the_numbers_on_the_page_are_the_sessions(page, scene):
     for task, rows in scene.rows.tests.items():
         found = scene.live.risk(task, *rows)
         assert percent(page.inner_text(f"#risk-{task}")) == round(100 * found.mean, 1)
-    page.wait_for_timeout(600)  # the table follows the numbers a little later
+    page.wait_for_timeout(1200)  # the table follows the numbers a little later
     for node in scene.live.nodes:
         row = page.locator("#nodes-body tr", has=page.get_by_role("button", name=node, exact=True))
         cells = row.locator("td").all_inner_texts()
@@ -62,6 +62,7 @@ def test_a_node_is_killed_and_revived_by_clicks(page, scene):
     page.wait_for_selector("[data-node='3']:not(.gone)")
     assert "3" in scene.live.nodes
     settled(page, scene)
+    page.wait_for_selector("#events >> text=node 3 is back")
     assert page.locator("#events li").count() == 2
 
 

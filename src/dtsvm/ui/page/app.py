@@ -40,7 +40,7 @@ HEADERS = {
 Answer = Callable[[Request], Awaitable[Response]]
 
 
-def make_app(scene: Scene, token: str) -> Starlette:
+def make_app(scene: Scene, token: str, is_ending: Callable[[], bool]) -> Starlette:
     """Return the web application that shows a scene to whoever has the token.
 
     Parameters
@@ -49,6 +49,8 @@ def make_app(scene: Scene, token: str) -> Starlette:
         What is shown.
     token : str
         What a viewer must have: in the address the first time, then in a cookie.
+    is_ending : callable
+        Whether the server is about to stop; streams then end by themselves.
     """
 
     def guarded(answer: Answer) -> Answer:
@@ -75,7 +77,7 @@ def make_app(scene: Scene, token: str) -> Starlette:
         return _static(request.path_params["name"])
 
     async def frames(request: Request) -> Response:
-        stream = _stream(scene, request)
+        stream = _stream(scene, request, is_ending)
         headers = {**HEADERS, "x-accel-buffering": "no"}
         return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
 
@@ -115,10 +117,12 @@ def _static(name: str) -> Response:
     return Response(file.read_bytes(), headers={**HEADERS, "content-type": kind})
 
 
-async def _stream(scene: Scene, request: Request) -> AsyncIterator[str]:
+async def _stream(
+    scene: Scene, request: Request, is_ending: Callable[[], bool]
+) -> AsyncIterator[str]:
     """Send a frame whenever something has changed, at most ten a second."""
     seen, rows, silent = -1, 0, 0.0
-    while not await request.is_disconnected():
+    while not is_ending() and not await request.is_disconnected():
         if scene.version != seen:
             seen = scene.version
             found = await asyncio.to_thread(scene.frame, rows)

@@ -10,7 +10,7 @@ import numpy as np
 from dtsvm.errors import DataError, NetworkError, ParameterError, did_you_mean
 from dtsvm.problem import Network
 from dtsvm.rounds import Info
-from dtsvm.svm.presence import Event
+from dtsvm.svm.presence import Event, Risk
 from dtsvm.svm.session import Session
 from dtsvm.ui.page.demo_rows import PER_NODE, DemoRows, Rows, poisoned
 from dtsvm.ui.page.layout import place_beside, place_nodes
@@ -80,6 +80,7 @@ class DemoNetwork(Scene):
         self.is_paused = self.is_settled = False
         self.optimum: dict[str, float] = {}
         self._last: Info | None = None
+        self._known_risks: tuple[tuple[int, int], dict[str, Risk]] = ((-1, -1), {})
         for task in TASKS:
             self._enter(self.live, task)
         self.optimum = self._find_optimum()
@@ -93,7 +94,7 @@ class DemoNetwork(Scene):
         self._last = info = self.live.run(rounds=1)
         residual = max(info.primal_residual, info.dual_residual)
         self.is_settled = info.gap <= self.live.settings.tol and residual <= CALM
-        risks = [self._risk(task) for task in TASKS]
+        risks = [risk.mean for risk in self._risks().values()]
         best = [self.optimum.get(task, math.nan) for task in TASKS]
         self.records.add([info.n_rounds, residual, info.gap, *risks, *best])
         self.version += 1
@@ -101,7 +102,8 @@ class DemoNetwork(Scene):
 
     def describe(self) -> dict[str, Any]:
         """Return the network with those that were killed, and how far training is."""
-        world = describe_world(self.live, self.places, self.rows.tests)
+        risks = self._risks()
+        world = describe_world(self.live, self.places, risks)
         for node in world["nodes"]:
             if node["name"] in self.liars:
                 node["state"] = "poisoned"
@@ -112,7 +114,7 @@ class DemoNetwork(Scene):
             for other in around
         ]
         here = {task["name"]: task for task in world["tasks"]}
-        world["tasks"] = [here.get(task, self._left(task)) for task in TASKS]
+        world["tasks"] = [here.get(task) or _left(task, risks[task]) for task in TASKS]
         for task in world["tasks"]:
             task["optimum"] = plain(self.optimum.get(task["name"], math.nan))
         info = self._last
@@ -277,8 +279,13 @@ class DemoNetwork(Scene):
         return {str(task): fresh.risk(task, *self.rows.tests[str(task)]).mean
                 for task in fresh.tasks}  # fmt: skip
 
-    def _risk(self, task: str) -> float:
-        return self.live.risk(task, *self.rows.tests[task]).mean
+    def _risks(self) -> dict[str, Risk]:
+        """Every task's risk now; asked for twice a round and found once."""
+        now = (self.live.round, len(self.events))
+        if self._known_risks[0] != now:
+            found = {task: self.live.risk(task, *self.rows.tests[task]) for task in TASKS}
+            self._known_risks = (now, found)
+        return self._known_risks[1]
 
     def _here(self, node: str) -> str:
         if node not in self.live.nodes:
@@ -293,6 +300,7 @@ class DemoNetwork(Scene):
         return {"name": node, "place": self.places[node], "state": "gone", "residual": None,
                 "risk": {}, "rows": {}}  # fmt: skip
 
-    def _left(self, task: str) -> dict[str, Any]:
-        return {"name": task, "state": "gone", "group": None, "with": [],
-                "risk": self._risk(task), "rows": 0, "holders": 0}  # fmt: skip
+
+def _left(task: str, risk: Risk) -> dict[str, Any]:
+    return {"name": task, "state": "gone", "group": None, "with": [],
+            "risk": risk.mean, "rows": 0, "holders": 0}  # fmt: skip

@@ -17,7 +17,8 @@ Rows = tuple[NDArray[np.float64], NDArray[np.int64]]
 # Rows a node; of the first two tasks' rows only so many in eight, and in six, show the first digit.
 PER_NODE = {"3v6": 2, "5v4": 2, "8v9": 30}
 RARE = {"3v6": 8, "5v4": 6}
-N_TEST = 1000
+N_TEST = 500
+MOST_ROWS = 4000  # of a task: the bundled digits have a few more
 SHOUTS = 8  # a poisoned node tells every lie so many times
 
 
@@ -43,7 +44,7 @@ class DemoRows:
         self._rng = np.random.default_rng(self.seed)
         self.tests, self.of = {}, {}
         for task, each in PER_NODE.items():
-            n = each * len(self.nodes)
+            n = min(each, MOST_ROWS // len(self.nodes)) * len(self.nodes)
             few = max(1, n // RARE[task]) if task in RARE else 0
             counts: Any = (few, n - few) if few else "stratified"
             drawn = self._digits.draw(task, n, N_TEST, draw=counts, rng=self._rng)

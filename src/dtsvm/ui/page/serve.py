@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 
 import uvicorn
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped,unused-ignore]
 
 from dtsvm.errors import NetworkError
 from dtsvm.ui.page.app import make_app
@@ -83,7 +84,8 @@ def serve(scene: Scene, port: socket.socket, served: Served) -> None:
     server = _server(scene, served)
     scene.start()
     try:
-        with contextlib.suppress(KeyboardInterrupt):
+        # Small products ten times a second: a second BLAS thread would only spin.
+        with contextlib.suppress(KeyboardInterrupt), threadpool_limits(1, "blas"):
             server.run(sockets=[port])
     finally:
         scene.stop()
@@ -104,7 +106,8 @@ def serving(scene: Scene, port: int = 0) -> Iterator[Served]:
             if time.monotonic() > deadline:
                 raise NetworkError(f"The page did not start in {START_SECONDS:g} s.")
             time.sleep(0.01)
-        yield served
+        with threadpool_limits(1, "blas"):
+            yield served
     finally:
         server.should_exit = True
         scene.stop()
@@ -113,12 +116,16 @@ def serving(scene: Scene, port: int = 0) -> Iterator[Served]:
 
 
 def _server(scene: Scene, served: Served) -> uvicorn.Server:
+    def is_ending() -> bool:
+        return server.should_exit
+
     config = uvicorn.Config(
-        make_app(scene, served.token),
+        make_app(scene, served.token, is_ending),
         log_level="warning",
         lifespan="off",
         timeout_graceful_shutdown=1,
         server_header=False,
         ws="none",
     )
-    return uvicorn.Server(config)
+    server = uvicorn.Server(config)
+    return server

@@ -6,9 +6,8 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dtsvm.svm.presence import Event
+from dtsvm.svm.presence import Event, Risk
 from dtsvm.svm.session import Session
 from dtsvm.ui.page.layout import Place
 from dtsvm.ui.page.scene import plain
@@ -17,7 +16,6 @@ __all__ = ["describe_events", "describe_settings", "describe_world", "disagreeme
 
 Node = Hashable
 Task = Hashable
-Rows = tuple[NDArray[np.float64], NDArray[np.int64]]
 SHOWN_EVENTS = 200
 WHY = {
     "C": "price of a row's loss",
@@ -33,21 +31,23 @@ WHY = {
 
 
 def describe_world(
-    live: Session, places: Mapping[Node, Place], tests: Mapping[Any, Rows]
+    live: Session, places: Mapping[Node, Place], risks: Mapping[Any, Risk]
 ) -> dict[str, Any]:
-    """Return the session's nodes, links and tasks; risks where there are rows to test on."""
-    risks = {t: live.risk(t, *tests[t]) for t in live.tasks if t in tests}
+    """Return the session's nodes, links and tasks; risks of the tasks where they are known."""
     apart = disagreements(live)
     counts = {task: live.row_counts(task) for task in live.tasks}
+    worst: dict[Node, float] = {}
+    for link, value in apart.items():
+        for node in link:
+            worst[node] = float(np.fmax(worst.get(node, np.nan), value))
     nodes = []
     for node in live.nodes:
-        mine = [value for link, value in apart.items() if node in link]
         nodes.append({
             "name": str(node),
             "place": places[node],
             "state": "present",
-            "residual": plain(max(mine, default=np.nan)),
-            "risk": {str(t): r.nodes[node] for t, r in risks.items() if node in r.nodes},
+            "residual": plain(worst.get(node, np.nan)),
+            "risk": {str(t): risks[t].nodes[node] for t in risks if node in counts.get(t, ())},
             "rows": {str(t): n[node] for t, n in counts.items() if node in n},
         })  # fmt: skip
     links = [
@@ -58,7 +58,7 @@ def describe_world(
 
 
 def _tasks(
-    live: Session, risks: Mapping[Task, Any], counts: Mapping[Task, Mapping[Node, int]]
+    live: Session, risks: Mapping[Any, Risk], counts: Mapping[Task, Mapping[Node, int]]
 ) -> list[dict[str, Any]]:
     group = {task: g for g, tasks in enumerate(live.groups) for task in tasks}
     return [

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import json
 import logging
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from dtsvm.runtime.agent.node.entry import Entry
 from dtsvm.runtime.agent.node.holdings import Holding
+from dtsvm.runtime.agent.node.identity import Identity
 from dtsvm.runtime.agent.node.ledger import Ledger
 from dtsvm.runtime.agent.node.mail import Mail
+from dtsvm.runtime.agent.node.names import shown
 from dtsvm.runtime.agent.node.refuse import (
+    MOST_AHEAD,
+    MOST_YOUNGER,
+    ROSTER_BYTES,
     News,
     Refused,
     parse,
@@ -18,9 +28,9 @@ from dtsvm.runtime.agent.node.refuse import (
     read_roster,
     read_values,
 )
-from dtsvm.runtime.agent.node.roster import Entry, Roster
+from dtsvm.runtime.agent.node.roster import Roster
 
-__all__ = ["Inbox"]
+__all__ = ["Inbox", "digest"]
 
 log = logging.getLogger(__name__)
 REFUSAL_LOG_SECONDS = 60.0
@@ -34,22 +44,36 @@ class Inbox:
     ----------
     node : str
         The node.
-    network, settings : int
-        The network's id, and the digest of what all nodes have in common.
+    network : int
+        The network's id.
+    settings : str
+        What all nodes have in common, as JSON.
     n_numbers : int
         Length of a row and one.
+    identity : Identity
+        Whose signatures are believed.
+    counts : callable
+        Returns the node's own incarnation and round: nobody is believed to be far ahead.
     """
 
     node: str
     network: int
-    settings: int
+    settings: str
     n_numbers: int
+    identity: Identity
+    counts: Callable[[], tuple[int, int]]
     roster: Roster
     ledger: Ledger
     holdings: dict[str, Holding]
     mail: dict[str, Mail]
     refused: Counter[str] = field(default_factory=Counter)
+    reasons: dict[str, str] = field(default_factory=dict)  # the last one, by neighbour
     logged_at: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def most_bytes(self) -> int:
+        """How long a message may be."""
+        return ROSTER_BYTES + 32 * self.n_numbers * (1 + len(self.holdings)) ** 2 + 65_536
 
     def take(self, peer: str, data: bytes, now: float) -> bool | None:
         """Keep a message; return whether roster or ledger have news, None if it was refused."""
@@ -63,27 +87,50 @@ class Inbox:
     def _check(self, peer: str, data: bytes) -> tuple[Any, News]:
         if peer not in self.mail:
             raise Refused("the sender is no neighbour")
-        most = 32 * self.n_numbers * (1 + len(self.holdings)) ** 2 + 65_536
-        message = parse(data, most)
+        message = parse(data, self.most_bytes)
         if message.network != self.network:
             raise Refused("it belongs to another network")
         if message.sender != peer:
-            raise Refused(f"it says that it comes from {message.sender[:80]!r}")
-        if message.settings != self.settings:
-            raise Refused("the sender has other settings")
+            raise Refused(f"it says that it comes from {shown(message.sender)}")
+        if message.settings != digest(self.settings):
+            raise Refused(f"the sender has other settings{self._differences(message)}")
+        self._check_counts(message)
         self.mail[peer].check(message)
         news = read_values(message, self.n_numbers)
         self._check_tasks(message)
         return message, news
 
+    def _check_counts(self, message: Any) -> None:
+        incarnation, round_ = self.counts()
+        if message.round > round_ + MOST_AHEAD:
+            raise Refused(f"its round {message.round} is too far ahead of round {round_} here")
+        if message.incarnation > incarnation + MOST_YOUNGER:
+            raise Refused("it began too far in the future, or a clock is wrong")
+
+    def _differences(self, message: Any) -> str:
+        """Name the settings that differ, if the sender says its own."""
+        try:
+            theirs, mine = json.loads(message.said_settings[:10_000]), json.loads(self.settings)
+            names = sorted(mine.keys() | theirs.keys())
+        except (ValueError, AttributeError, RecursionError):
+            return ""
+        found = [
+            f"{shown(name)[1:-1]} = {shown(theirs.get(name))[1:-1]} instead of {mine.get(name)}"
+            for name in names
+            if theirs.get(name) != mine.get(name)
+        ]
+        return ": " + ", ".join(found[:20]) if found else ""
+
     def _keep(self, peer: str, message: Any, news: News, now: float) -> bool:
         has_news = False
-        roster = read_roster(message.roster) if message.HasField("roster") else None
-        if roster:
-            self._check_labels(peer, roster[0])
+        roster = None
+        if message.HasField("roster"):
+            roster = read_roster(message.roster, self.network, self.identity)
+            roster = [entry for entry in roster if not self.roster.twin_of(entry.name)]
+            self._check_labels(peer, roster)
         ledger = read_ledger(message.ledger) if message.HasField("ledger") else None
         if roster:
-            has_news = self.roster.merge(*roster)
+            has_news = self.roster.merge(roster)
         if ledger:
             has_news = self.ledger.merge(*ledger) or has_news
         self.mail[peer].put(message, news, now)
@@ -101,11 +148,11 @@ class Inbox:
         for value in message.values:
             to_task = value.to_task or value.task
             if value.task not in theirs:
-                raise Refused(f"the sender does not hold task {value.task[:80]!r}")
+                raise Refused(f"the sender does not hold task {shown(value.task)}")
             if to_task not in self.holdings:
-                raise Refused(f"task {to_task[:80]!r} is not held here")
+                raise Refused(f"task {shown(to_task)} is not held here")
             if (value.group or value.task) != self.roster.group(value.task):
-                raise Refused(f"task {value.task[:80]!r} is not in group {value.group[:80]!r}")
+                raise Refused(f"task {shown(value.task)} is not in group {shown(value.group)}")
 
     def _check_labels(self, peer: str, entries: list[Entry]) -> None:
         """Refuse a neighbour for which another label of a task is positive."""
@@ -114,11 +161,12 @@ class Inbox:
                 mine = self.holdings[task].labels if task in self.holdings else 0
                 if mine and labels and mine != labels:
                     raise Refused(
-                        f"it has other labels for task {task[:80]!r}, or the other one is positive"
+                        f"it has other labels for task {shown(task)}, or the other one is positive"
                     )
 
     def _refuse(self, peer: str, reason: str, now: float) -> None:
         self.refused[peer] += 1
+        self.reasons[peer] = reason
         last = self.logged_at.get(peer)
         if last is None or now - last >= REFUSAL_LOG_SECONDS:
             self.logged_at[peer] = now
@@ -126,3 +174,9 @@ class Inbox:
                 "Node %s refused a message from node %s (%d so far): %s.",
                 self.node, peer, self.refused[peer], reason,
             )  # fmt: skip
+
+
+@functools.cache
+def digest(settings: str) -> int:
+    """Return a short name of what all nodes have in common."""
+    return int.from_bytes(hashlib.blake2b(settings.encode(), digest_size=8).digest(), "little")

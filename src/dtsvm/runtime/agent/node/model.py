@@ -27,7 +27,7 @@ def node_model(
     }
     group = {task: g for g, together in enumerate(node.groups()) for task in together}
     return Model(
-        "DTSVM", settings, Network([node.name], []),
+        "DTSVM", settings, Network(*node.roster.map(node.name)),
         tuple(_task(node, task, classes[task], group[task]) for task in tasks),
         _info(node), node.n_features, columns or Columns(),
     )  # fmt: skip
@@ -52,5 +52,5 @@ def _info(node: Node) -> Info:
         dual_residual=math.nan,
         messages_sent=node.messages_sent,
         bytes_sent=node.bytes_sent,
-        seconds=node.now - node.born,
+        seconds=node.now - node.presence.born,
     )

@@ -15,219 +15,59 @@ the iterates are those of `runtime.memory`, bit for bit.
 
 from __future__ import annotations
 
-import hashlib
 import json
-import logging
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dtsvm.errors import NetworkError
-from dtsvm.problem import Settings
-from dtsvm.rounds import State
 from dtsvm.rounds.agreement import loosen, take_snapshot
-from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.adapt import adapt
 from dtsvm.runtime.agent.node.balance import Balancer
-from dtsvm.runtime.agent.node.ends import Ends
-from dtsvm.runtime.agent.node.holdings import Holding, Holdings
 from dtsvm.runtime.agent.node.inbox import Inbox
 from dtsvm.runtime.agent.node.ledger import Ledger
-from dtsvm.runtime.agent.node.mail import Mail
+from dtsvm.runtime.agent.node.member import Member
+from dtsvm.runtime.agent.node.outbox import Head, Outbox
 from dtsvm.runtime.agent.node.pack import Packer
-from dtsvm.runtime.agent.node.refuse import PROTOCOL, News
-from dtsvm.runtime.agent.node.roster import Entry, Roster
+from dtsvm.runtime.agent.node.refuse import MOST_COUNT, News
 from dtsvm.runtime.agent.node.timing import Timing
 
 __all__ = ["Node", "Timing"]
 
-log = logging.getLogger(__name__)
 Floats = NDArray[np.float64]
 CALM_MARGIN = 5  # turns all must be calm beyond twice the width of the network, to settle
 
 
-@dataclass
-class Node:
-    """One node of the network.
-
-    Parameters
-    ----------
-    name : str
-        The node's name.
-    neighbours : list of str
-        Who may talk to it.
-    n_features : int
-        Length of a row.
-    settings : Settings
-        The same at every node.
-    network : int
-        The network's id.
-    incarnation : int
-        A number that grows with every start of the node, such as the time.
-    now : float
-        Seconds of any clock that only goes forward.
-    personal : bool
-        Whether different tasks of a group are linked across the network.
-    """
-
-    name: str
-    neighbours: list[str]
-    n_features: int
-    settings: Settings
-    network: int
-    incarnation: int
-    now: float = 0.0
-    personal: bool = False
-    timing: Timing = field(default_factory=Timing)
+class Node(Member):
+    """One node of the network; its parameters are those of `Member`."""
 
     def __post_init__(self) -> None:
-        self.state = State(self.n_features, self.settings)
-        self.roster, self.ledger = Roster(), Ledger()
-        self.mail = {name: Mail() for name in self.neighbours}
-        self._held = Holdings(self.name, self.state)
-        self.holdings: dict[str, Holding] = self._held.tasks
-        self.ends = Ends(self.state)
+        super().__post_init__()
+        self.ledger = Ledger()
         self.balancer = Balancer(self.state, self.ledger)
         self._packer = Packer(self.ends, lambda task: self.roster.group(task))
-        self._settings_digest = _digest({**asdict(self.settings), "personal": self.personal})
+        shared = json.dumps({**asdict(self.settings), "personal": self.personal}, sort_keys=True)
         self.inbox = Inbox(
-            self.name, self.network, self._settings_digest, self.n_features + 1,
-            self.roster, self.ledger, self.holdings, self.mail,
+            self.name, self.network, shared, self.n_features + 1, self.identity,
+            lambda: (self.presence.incarnation, self.round), self.roster, self.ledger,
+            self.holdings, self.mail,
         )  # fmt: skip
+        self.outbox = Outbox(self.name, self.network, shared, self.roster, self.ledger, self.mail)
         self.refused = self.inbox.refused
-        self.round = 0
-        self.calm = 0
+        self._begin_counting()
+
+    def _begin_counting(self) -> None:
         self.residual = float("inf")
-        self.is_settled = False
-        self.has_left = False
         self.messages_sent = self.bytes_sent = 0  # as the runtime counts them
         self.heard: list[str] = []  # in the last round
         self._heard_since: set[str] = set()
         self._told: dict[str, bytes] = {}  # values of the last round, by neighbour
-        self._present: tuple[int | None, list[str]] = (None, [])  # as of which roster
         self._adapted: int | None = None
         self._changed_in = 0  # round of the network's last change
         self._width = 0
-        self.born = self.now
-        self._sequence = 0
-        self._announce(self.now)
 
-    # What is held here
-
-    def enter(
-        self,
-        task: str,
-        X: Floats | None = None,
-        y: Floats | None = None,
-        labels: tuple[Any, Any] | None = None,
-    ) -> None:
-        """Let a task begin here, perhaps without rows; `labels` are the negative and the positive.
-
-        Neighbours that know a task's labels must have the same.
-        """
-        self._held.enter(task, X, y, labels)
-        self._announce(self.now)
-
-    def add_rows(self, task: str, X: Floats, y: Floats) -> None:
-        """Give a task more rows, and wake everybody up."""
-        self._held.add_rows(task, X, y)
-        self._announce(self.now, is_news=True)
-
-    def leave_task(self, task: str) -> None:
-        """Let a task go; what stays forgets it at once."""
-        self._held.leave(task)
-        self.ends.forget(task)
-        self._announce(self.now)
-
-    def couple(self, tasks: list[str]) -> None:
-        """Let tasks, here and everywhere, train together."""
-        self.roster.couple(tasks)
-        self._announce(self.now, is_news=True)
-
-    def link(self, neighbour: str) -> None:
-        """Accept one more neighbour."""
-        if neighbour == self.name:
-            raise NetworkError(f"Node {self.name!r} is linked to itself; a link joins two nodes.")
-        self.mail.setdefault(neighbour, Mail())
-        self._announce(self.now)
-
-    def leave(self) -> dict[str, bytes]:
-        """Leave politely: return the last messages."""
-        self.has_left = True
-        self._announce(self.now)
-        return self.hello(self.now)
-
-    def holding(self, task: str) -> Holding:
-        """Return a task's place here, or refuse."""
-        return self._held.holding(task)
-
-    # Who is there
-
-    def _announce(self, now: float, *, is_news: bool = False) -> None:
-        """Renew the node's own entry if something in it has changed."""
-        self.now = now
-        links = tuple((name, self._is_heard(name, now)) for name in sorted(self.mail))
-        tasks = self._held.describe()
-        old = self.roster.entries.get(self.name)
-        if old and old.age > (self.incarnation, self._sequence):
-            self.incarnation = old.incarnation + 1  # another start of this node knew more
-            self._sequence = 0
-            old = None
-        is_same = old and (old.links, old.tasks, old.has_left) == (links, tasks, self.has_left)
-        if is_same and not is_news:
-            return
-        self._sequence += 1
-        self.roster.put(
-            Entry(
-                self.name, self.incarnation, self._sequence, self.has_left, tasks, links,
-                self.round,
-            )
-        )  # fmt: skip
-        self._wake()
-
-    def _is_heard(self, name: str, now: float) -> bool:
-        mail = self.mail[name]
-        if mail.heard_at is None:
-            return False
-        entry = self.roster.entries.get(name)
-        if entry and entry.has_left and entry.incarnation >= mail.incarnation:
-            mail.forget()
-            return False
-        if now - mail.heard_at > self.timing.evict_seconds:
-            log.warning(
-                "Node %s heard nothing from node %s since round %d (%.0f s); "
-                "it goes on without it.",
-                self.name, name, mail.newest, now - mail.heard_at,
-            )  # fmt: skip
-            mail.forget()
-            return False
-        return True
-
-    def may_begin(self, now: float) -> bool:
-        """Whether everybody is here, or has been waited for long enough."""
-        self._announce(now)
-        if now - self.born > self.timing.start_seconds:
-            return True
-        has_begun = any(mail.newest > 0 for mail in self.mail.values())
-        if has_begun and self.round > 0:  # it was part of this: whom it misses may have gone
-            return all(
-                self._knows(mail) for mail in self.mail.values() if mail.heard_at is not None
-            )
-        everyone_knows = all(self._knows(mail) for mail in self.mail.values())
-        return self.roster.is_whole(self.name) and (everyone_knows or has_begun)
-
-    def _knows(self, mail: Mail) -> bool:
-        return mail.roster_digest == self.roster.digest
-
-    @property
-    def present(self) -> list[str]:
-        """The neighbours heard and hearing."""
-        if self._present[0] != self.roster.digest:
-            found = [name for name in self.roster.neighbours(self.name) if name in self.mail]
-            self._present = (self.roster.digest, found)
-        return self._present[1]
+    # The network
 
     def _adapt(self) -> None:
         """Rebuild links and global numbers after the roster changed."""
@@ -240,10 +80,6 @@ class Node:
         self._width = max(reached.values())
         self._adapted = self.roster.digest
         self._wake()
-
-    def _wake(self) -> None:
-        self.calm = 0
-        self.is_settled = False
 
     # A round
 
@@ -258,7 +94,7 @@ class Node:
         self._announce(now)
         self._adapt()
         ahead = max((self.mail[name].newest for name in self.present), default=0)
-        self.round = max(self.round + 1, ahead)
+        self.round = min(max(self.round + 1, ahead), MOST_COUNT - 1)
         has_new_level = self.balancer.has_news
         if has_new_level:
             self.balancer.apply()
@@ -297,34 +133,13 @@ class Node:
     def has_news_for_somebody(self, since: float) -> bool:
         """Whether a neighbour heard since then has another roster or ledger."""
         return any(
-            mail.heard_at is not None and mail.heard_at > since and not self._is_told(mail)
+            mail.heard_at is not None and mail.heard_at > since and not self.outbox.is_told(mail)
             for mail in self.mail.values()
         )
 
-    def _is_told(self, mail: Mail) -> bool:
-        return (mail.roster_digest, mail.ledger_digest) == (self.roster.digest, self.ledger.digest)
-
     def _messages(self, told: dict[str, bytes]) -> dict[str, bytes]:
-        head = wire.Message(
-            protocol=PROTOCOL,
-            network=self.network,
-            settings=self._settings_digest,
-            sender=self.name,
-            incarnation=self.incarnation,
-            round=self.round,
-            calm=min(self.calm, 2**31),
-            is_settled=self.is_settled,
-            roster_digest=self.roster.digest,
-            ledger_digest=self.ledger.digest,
-        ).SerializeToString()
-        out = {}
-        for name, mail in self.mail.items():
-            out[name] = head + told.get(name, b"")
-            if mail.roster_digest != self.roster.digest:
-                out[name] += wire.Message(roster=self.roster.to_wire()).SerializeToString()
-            if mail.ledger_digest != self.ledger.digest:
-                out[name] += wire.Message(ledger=self.ledger.to_wire()).SerializeToString()
-        return out
+        head = Head(self.presence.incarnation, self.round, min(self.calm, 2**31), self.is_settled)
+        return self.outbox.messages(head, told)
 
     def is_complete(self) -> bool:
         """Whether every neighbour that is waited for has been heard this round."""
@@ -378,7 +193,7 @@ class Node:
             self.balancer.note(self.ends.compare(name, news, check), check)
 
     def _tally(self) -> None:
-        self.balancer.tally(self.name, self.incarnation, self.round)
+        self.balancer.tally(self.name, self.presence.incarnation, self.round)
 
     def is_balancing(self, now: float) -> bool:
         """Whether penalties are being balanced, and everybody near waits for it."""
@@ -471,9 +286,5 @@ class Node:
             "calm": self.calm,
             "is_settled": self.is_settled,
             "refused": sum(self.refused.values()),
+            "reasons": dict(self.inbox.reasons),
         }
-
-
-def _digest(value: Any) -> int:
-    text = json.dumps(value, sort_keys=True).encode()
-    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")

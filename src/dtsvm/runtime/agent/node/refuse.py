@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -12,12 +11,19 @@ from numpy.typing import NDArray
 
 from dtsvm.kernel import compiled
 from dtsvm.runtime.agent.node import wire_pb2 as wire
+from dtsvm.runtime.agent.node.entry import Entry, Statement
+from dtsvm.runtime.agent.node.identity import Identity
 from dtsvm.runtime.agent.node.ledger import Level, Tally
-from dtsvm.runtime.agent.node.roster import Entry, Pair
+from dtsvm.runtime.agent.node.names import NODE_NAME, is_task, shown
+from dtsvm.runtime.agent.node.roster import Pair
 
 __all__ = [
-    "NODE_NAME",
+    "MOST_AHEAD",
+    "MOST_COUNT",
+    "MOST_TASKS",
+    "MOST_YOUNGER",
     "PROTOCOL",
+    "ROSTER_BYTES",
     "News",
     "Refused",
     "Told",
@@ -27,11 +33,14 @@ __all__ = [
     "read_values",
 ]
 
-PROTOCOL = 4
+PROTOCOL = 5
 NUMBER = np.dtype("<f8")
-NODE_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,61}[A-Za-z0-9])?")
-MOST_NAME, MOST_MEMBERS, MOST_TASKS, MOST_COUPLES = 128, 4096, 256, 65536
-MOST_COUNT = 2**62  # larger incarnations, sequences and rounds leave no room to answer
+MOST_MEMBERS, MOST_TASKS, MOST_LINKS, MOST_COUPLES = 2048, 256, 512, 512
+MOST_STAMP = 2**31
+MOST_COUNT = 2**62  # incarnations, sequences and rounds stay below
+MOST_AHEAD = 2**32  # rounds that a neighbour may be ahead: half a year at 250 a second
+MOST_YOUNGER = 2**50  # microseconds that a neighbour may have begun later: 35 years
+MOST_CERTIFICATE, MOST_SIGNATURE, AGREEMENT = 4096, 256, 32  # bytes
 ROSTER_BYTES = 4_000_000
 STEPS, N_PRODUCTS = (int(compiled.constants()[name]) for name in ("STEPS", "N_PRODUCTS"))
 MOST_LEAP = compiled.constants()["MOST_LEAP"]
@@ -56,10 +65,10 @@ class News(NamedTuple):
     values: dict[Pair, Told]
 
 
-def parse(data: bytes, most_values: int) -> Any:
+def parse(data: bytes, most_bytes: int) -> Any:
     """Decode a message that is neither too long nor damaged."""
-    if len(data) > ROSTER_BYTES + most_values:
-        raise Refused(f"it is longer than {ROSTER_BYTES + most_values} bytes")
+    if len(data) > most_bytes:
+        raise Refused(f"it is longer than {most_bytes} bytes")
     try:
         message = wire.Message.FromString(data)
     except (DecodeError, ValueError, RecursionError):
@@ -81,29 +90,39 @@ def read_values(message: Any, n_numbers: int) -> News:
         shape = (2, rows, n_numbers) if check else (rows, n_numbers)
         if len(data) != 8 * rows * n_numbers * (2 if check else 1):
             expected = 8 * rows * n_numbers * (2 if check else 1)
-            raise Refused(f"task {task!r} has {len(data)} bytes instead of {expected}")
+            raise Refused(f"task {shown(task)} has {len(data)} bytes instead of {expected}")
         flat = np.frombuffer(data, NUMBER)
         if b"\0" in np.isfinite(flat).tobytes():  # half the time of .all()
-            raise Refused(f"task {task!r} has a number that is not finite")
+            raise Refused(f"task {shown(task)} has a number that is not finite")
         if len(value.penalty) != 8:
-            raise Refused(f"task {task!r} does not say its two penalties")
+            raise Refused(f"task {shown(task)} does not say its two penalties")
         if pair in values:
-            raise Refused(f"task {task!r} comes twice")
+            raise Refused(f"task {shown(task)} comes twice")
         values[pair] = Told(flat.reshape(shape), value.penalty, check)
     return News(message.round, values)
 
 
-def read_roster(roster: Any) -> tuple[list[Entry], list[Pair]]:
-    """Return a roster's entries and couples if every name and number is in its range."""
-    if len(roster.members) > MOST_MEMBERS or len(roster.couples) > MOST_COUPLES:
+def read_roster(roster: Any, network: int, identity: Identity) -> list[Entry]:
+    """Return a roster's entries if every name and number is in its range and its owner signed it.
+
+    Entries whose certificate is good no more are left out: the sender may not know that yet.
+    """
+    if len(roster.members) > MOST_MEMBERS:
         raise Refused("its roster is too long")
-    couples = [(_task(pair.one), _task(pair.other)) for pair in roster.couples]
-    if any(one >= other for one, other in couples):
-        raise Refused("its roster couples tasks out of order")
     entries = [_entry(member) for member in roster.members]
-    if len({entry.name for entry in entries}) != len(entries):
-        raise Refused("its roster names a node twice")
-    return entries, couples
+    if len({entry.name.casefold() for entry in entries}) != len(entries):
+        raise Refused("its roster names a node twice, or two nodes alike but for case")
+    good = []
+    for entry in entries:
+        objection = identity.objection(entry.name, entry.certificate)
+        if "revoked" in objection or "expired" in objection:
+            continue
+        if objection:
+            raise Refused(f"its roster has an entry of node {entry.name}: {objection}")
+        if not identity.is_signed(entry.certificate, entry.content(network), entry.signature):
+            raise Refused(f"node {entry.name} did not sign what its roster says of it")
+        good.append(entry)
+    return good
 
 
 def read_ledger(ledger: Any) -> tuple[dict[str, Level], list[Tally]]:
@@ -116,12 +135,12 @@ def read_ledger(ledger: Any) -> tuple[dict[str, Level], list[Tally]]:
 
 def _level(level: Any) -> Level:
     if not all(0 < value < 1e6 for value in (level.weights, level.bias, level.tail)):
-        raise Refused(f"its ledger has a level out of all measure for {level.group[:80]!r}")
+        raise Refused(f"its ledger has a level out of all measure for {shown(level.group)}")
     if level.decided >= MOST_COUNT:
         raise Refused("its ledger counts too far")
     leap = tuple(level.leap)
     if len(leap) not in (0, STEPS) or not all(abs(value) < MOST_LEAP for value in leap):
-        raise Refused(f"its ledger has a leap out of all measure for {level.group[:80]!r}")
+        raise Refused(f"its ledger has a leap out of all measure for {shown(level.group)}")
     return Level(level.decided, level.weights, level.bias, level.tail, leap)
 
 
@@ -144,10 +163,7 @@ def _tally(tally: Any) -> Tally:
 
 
 def _entry(member: Any) -> Entry:
-    if len(member.tasks) > MOST_TASKS or len(member.links) > MOST_MEMBERS:
-        raise Refused("its roster has a node with too many tasks or links")
-    if max(member.incarnation, member.sequence, member.round) >= MOST_COUNT:
-        raise Refused("its roster counts too far")
+    _check_sizes(member)
     tasks = tuple((_task(held.task), int(held.scale), held.labels) for held in member.tasks)
     links = tuple((_node(link.name), bool(link.is_heard)) for link in member.links)
     if any(abs(scale) > 200 for _, scale, _ in tasks):
@@ -156,17 +172,41 @@ def _entry(member: Any) -> Entry:
         raise Refused("its roster names a task or a neighbour twice")
     return Entry(
         _node(member.name), member.incarnation, member.sequence, member.has_left, tasks, links,
-        member.round,
+        member.round, member.told, _couples(member.couples), member.agreement, member.certificate,
+        member.signature,
     )  # fmt: skip
+
+
+def _check_sizes(member: Any) -> None:
+    lists = (member.tasks, MOST_TASKS), (member.links, MOST_LINKS), (member.couples, MOST_COUPLES)
+    if any(len(some) > most for some, most in lists):
+        raise Refused("its roster has a node with too many tasks, links or couples")
+    if max(member.incarnation, member.sequence, member.round, member.told) >= MOST_COUNT:
+        raise Refused("its roster counts too far")
+    if len(member.certificate) > MOST_CERTIFICATE or len(member.signature) > MOST_SIGNATURE:
+        raise Refused("its roster has a certificate or a signature that is too long")
+    if len(member.agreement) != AGREEMENT:
+        raise Refused("its roster has a node without its half of the key agreement")
+
+
+def _couples(couples: Any) -> tuple[Statement, ...]:
+    said = tuple((_task(c.one), _task(c.other), int(c.stamp), bool(c.is_coupled)) for c in couples)
+    if any(one >= other for one, other, *_ in said):
+        raise Refused("its roster couples tasks out of order")
+    if any(stamp >= MOST_STAMP for _, _, stamp, _ in said):
+        raise Refused("its roster counts too far")
+    if len({pair[:2] for pair in said}) != len(said):
+        raise Refused("its roster couples two tasks twice")
+    return said
 
 
 def _node(name: str) -> str:
     if not NODE_NAME.fullmatch(name):
-        raise Refused(f"{name[:80]!r} cannot be the name of a node")
+        raise Refused(f"{shown(name)} cannot be the name of a node")
     return name
 
 
 def _task(name: str) -> str:
-    if not 0 < len(name) <= MOST_NAME:
-        raise Refused(f"{name[:80]!r} cannot be the name of a task")
+    if not is_task(name):
+        raise Refused(f"{shown(name)} cannot be the name of a task")
     return name

@@ -1,16 +1,15 @@
 """Who is in the network, as one node knows it: everybody's own entry, passed on along the links.
 
 A roster only ever grows newer: of two entries of a node the one with the larger (incarnation,
-sequence) stays, and coupled tasks stay coupled. Merging is therefore the same in whatever order
-and however often entries arrive, and all who can hear each other end with the same roster. From it
-each derives the same answers: who is present, which agents must agree, how many they are.
+sequence) stays. Merging is therefore the same in whatever order and however often entries arrive,
+and all who can hear each other end with the same roster. From it each derives the same answers: who
+is present, which agents must agree, how many they are, which tasks train together.
 """
 
 from __future__ import annotations
 
 import hashlib
 import itertools
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,34 +18,12 @@ import numpy as np
 
 from dtsvm.rounds.penalty import link_flow
 from dtsvm.runtime.agent.node import wire_pb2 as wire
+from dtsvm.runtime.agent.node.entry import Entry
 
-__all__ = ["Entry", "Part", "Roster"]
+__all__ = ["Pair", "Part", "Roster"]
 
 Agent = tuple[str, str]  # (node, task)
 Pair = tuple[str, str]
-
-
-@dataclass(frozen=True)
-class Entry:
-    """What a node says about itself."""
-
-    name: str
-    incarnation: int
-    sequence: int
-    has_left: bool = False
-    tasks: tuple[tuple[str, int, int], ...] = ()  # name, scale, digest of its labels
-    links: tuple[tuple[str, bool], ...] = ()  # name of the neighbour, whether it is heard
-    round: int = 0  # in which it was made
-
-    @property
-    def age(self) -> tuple[int, int]:
-        """What makes one entry newer than another."""
-        return self.incarnation, self.sequence
-
-    @property
-    def heard(self) -> frozenset[str]:
-        """The neighbours it hears."""
-        return frozenset(name for name, is_heard in self.links if is_heard)
 
 
 @dataclass(frozen=True)
@@ -71,10 +48,9 @@ class Part:
 
 @dataclass
 class Roster:
-    """The entries known, and the coupled tasks."""
+    """The entries known."""
 
     entries: dict[str, Entry] = field(default_factory=dict)
-    couples: set[Pair] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._seal()
@@ -84,32 +60,52 @@ class Roster:
         self.entries[entry.name] = entry
         self._seal()
 
-    def couple(self, tasks: Iterable[str]) -> None:
-        """Let tasks train together."""
-        first, *others = sorted(set(tasks))
-        self.couples |= {(first, other) for other in others}
-        self._seal()
+    def drop(self, name: str) -> None:
+        """Forget a node whose certificate is good no more."""
+        if self.entries.pop(name, None):
+            self._seal()
 
-    def merge(self, entries: Iterable[Entry], couples: Iterable[Pair]) -> bool:
+    def merge(self, entries: Iterable[Entry]) -> bool:
         """Take in what is newer; return whether anything was."""
         before = self.digest
         for entry in entries:
             known = self.entries.get(entry.name)
-            if known is None or entry.age > known.age:
+            if known is None or entry.is_newer_than(known):
                 self.entries[entry.name] = entry
-        self.couples |= set(couples)
         self._seal()
         return self.digest != before
 
+    def twin_of(self, name: str) -> str | None:
+        """Return a node known whose name differs from this one in case only."""
+        folded = name.casefold()
+        return next((n for n in self.entries if n != name and n.casefold() == folded), None)
+
     def _seal(self) -> None:
-        entries = [
-            [e.name, e.incarnation, e.sequence, e.has_left, e.tasks, e.links, e.round]
-            for _, e in sorted(self.entries.items())
-        ]
-        text = json.dumps([entries, sorted(self.couples)]).encode()
+        total = hashlib.blake2b(digest_size=8)
+        for _, entry in sorted(self.entries.items()):
+            total.update(entry.content(0))
         self._groups: dict[str, str] = {}
         self._around: dict[str, list[str]] = {}
-        self.digest = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+        self.digest = int.from_bytes(total.digest(), "little")
+
+    # Which tasks train together
+
+    def stamps(self) -> dict[Pair, tuple[int, bool]]:
+        """Return the last word about every two tasks: how often it was said, and what.
+
+        Who leaves takes along what it said; at the same stamp tasks train together.
+        """
+        last: dict[Pair, tuple[int, bool]] = {}
+        for entry in self.entries.values():
+            for one, other, stamp, is_coupled in () if entry.has_left else entry.couples:
+                said = (stamp, is_coupled)
+                last[one, other] = max(said, last.get((one, other), said))
+        return last
+
+    @property
+    def couples(self) -> set[Pair]:
+        """The pairs of tasks that train together."""
+        return {pair for pair, (_, is_coupled) in self.stamps().items() if is_coupled}
 
     # Who is here
 
@@ -138,6 +134,11 @@ class Roster:
             step = max(found.values()) + 1
             found.update(dict.fromkeys(edge, step))
         return found
+
+    def map(self, node: str) -> tuple[list[str], list[Pair]]:
+        """Return the nodes that messages reach from `node`, and the links between them."""
+        names = sorted(self.distances(node))
+        return names, [(n, o) for n in names for o in self.neighbours(n) if n < o]
 
     def last_change(self, nodes: Iterable[str]) -> int:
         """Return the round in which the newest of these nodes' entries was made."""
@@ -173,9 +174,9 @@ class Roster:
         return self._groups[task]
 
     def _find_group(self, task: str) -> str:
-        found = {task}
+        found, couples = {task}, self.couples
         while True:
-            more = {t for pair in self.couples if found & set(pair) for t in pair} | found
+            more = {t for pair in couples if found & set(pair) for t in pair} | found
             if more == found:
                 return min(found)
             found = more
@@ -226,13 +227,17 @@ class Roster:
                 sequence=entry.sequence,
                 has_left=entry.has_left,
                 round=entry.round,
+                told=entry.told,
+                agreement=entry.agreement,
+                certificate=entry.certificate,
+                signature=entry.signature,
             )
             for task, scale, labels in entry.tasks:
                 member.tasks.add(task=task, scale=scale, labels=labels)
             for name, is_heard in entry.links:
                 member.links.add(name=name, is_heard=is_heard)
-        for one, other in sorted(self.couples):
-            message.couples.add(one=one, other=other)
+            for one, other, stamp, is_coupled in entry.couples:
+                member.couples.add(one=one, other=other, stamp=stamp, is_coupled=is_coupled)
         return message
 
 

@@ -23,6 +23,8 @@ class Timing:
         Between signs of life while there is nothing else to say.
     checkpoint_seconds : float
         Between checkpoints while training.
+    alarm_seconds : float
+        Alone, or without a better residual, before an alarm is raised.
     """
 
     round_seconds: float = 1.0
@@ -30,3 +32,4 @@ class Timing:
     evict_seconds: float = 30.0
     heartbeat_seconds: float = 0.5
     checkpoint_seconds: float = 5.0
+    alarm_seconds: float = 300.0

@@ -1,30 +1,36 @@
-"""A node as a process: rounds against the clock, checkpoints, and a socket to be told things."""
+"""A node as a process: rounds against the clock, checkpoints, and a socket to be told things.
+
+Nothing ends it but its owner: an error in a message, a round or a file is logged, counted and
+survived. What its owner is told to have been done is on disk.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
-import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dtsvm.data.files import write_atomically
 from dtsvm.errors import DtsvmError, NetworkError
+from dtsvm.runtime.agent.node.names import check_address, check_name, shown
 from dtsvm.runtime.agent.node.node import Node
+from dtsvm.runtime.agent.process import metrics
+from dtsvm.runtime.agent.process.control import ask, listen
+from dtsvm.runtime.agent.process.credentials import Credentials
 from dtsvm.runtime.agent.process.transport import Transport
-from dtsvm.runtime.agent.site.checkpoint import dump
-from dtsvm.runtime.agent.site.config import check_address, check_name
+from dtsvm.runtime.agent.process.trouble import Trouble, have_descriptors
 
 __all__ = ["Process", "ask"]
 
 log = logging.getLogger(__name__)
+Change = dict[str, Any]
 Command = Callable[[dict[str, Any]], dict[str, Any]]
-LOG_SECONDS = 1.0
+LOG_SECONDS, QUIET_SECONDS = 1.0, 600.0  # between lines, in training and when settled
+RENEW_SECONDS = 10.0  # between looks at the certificates' files
 HEAVY_WORK = 2_000_000  # numbers in a solve above which it runs beside the event loop
 
 
@@ -39,24 +45,31 @@ class Process:
     transport : Transport
         Its links; their messages must come to `hear`.
     folder : Path
-        Where the checkpoint and the control socket are.
-    n_first : dict
-        How many rows of each task the configuration gives.
+        Where the control socket is.
+    keep : callable
+        Puts the node on disk, with a change that is about to be made; raises NetworkError if it
+        cannot.
     write_model : callable
         Called with the node whenever it has settled.
     commands : dict
-        What may be told beside `status`, `leave`, `couple` and `link`.
+        What may be told beside `status`, `leave`, `couple`, `decouple`, `link` and `unlink`.
     max_rounds : int, optional
         Compute no further; keep answering.
+    metrics : str, optional
+        Loopback address at which monitoring asks.
+    credentials : callable, optional
+        Returns the certificates as they are on disk now.
     """
 
     node: Node
     transport: Transport
     folder: Path
-    n_first: dict[str, int]
+    keep: Callable[[Change], None]
     write_model: Callable[[Node], None]
     commands: dict[str, Command] = field(default_factory=dict)
     max_rounds: int | None = None
+    metrics: str | None = None
+    credentials: Callable[[], Credentials | None] = lambda: None
 
     def __post_init__(self) -> None:
         self._news = asyncio.Event()
@@ -66,20 +79,27 @@ class Process:
         self._deadline = 0.0
         self._is_in_round = False  # only a complete round is then worth waking up for
         self._is_written = False
+        self._was_settled = False
         self._logged_at = self._kept_at = 0.0
         self._busy = 0.0  # seconds of arithmetic
         self._rounds_at: tuple[float, int] = (time.monotonic(), 0)
+        self.trouble = Trouble(self.node)
         self.commands = {
             "status": lambda _: self.status(),
             "leave": self._tell_leave,
             "couple": self._tell_couple,
+            "decouple": self._tell_decouple,
             "link": self._tell_link,
+            "unlink": self._tell_unlink,
             **self.commands,
         }
 
     def hear(self, peer: str, data: bytes) -> None:
         """Take a message from the transport."""
-        self.node.take(peer, data, time.monotonic())
+        try:
+            self.node.take(peer, data, time.monotonic())
+        except Exception as error:
+            self.trouble.survive(f"a message from node {peer}", error)
         if not self._is_in_round or self.node.is_complete():
             self._news.set()
 
@@ -90,25 +110,42 @@ class Process:
 
     async def run(self) -> None:
         """Meet, train, settle, serve; leave politely when told."""
+        have_descriptors()
+        self._keep()  # from now on a restored old checkpoint can be told from the newest
         await self.transport.start()
-        control = await _listen(self.folder / "control.sock", self._answer)
-        watch = asyncio.create_task(self._watch())
-        log.info("Node %s listens at port %d.", self.node.name, self.transport.port)
-        try:
+        async with contextlib.AsyncExitStack() as stack:
+            stack.push_async_callback(self.transport.stop)
+            await self._open(stack)
+            log.info("Node %s listens at port %d.", self.node.name, self.transport.port)
             await self._meet()
             while not self._is_leaving:
-                if self.node.is_settled or self._is_at_limit:
-                    await self._rest()
-                else:
-                    await self._round()
+                await self._go_on()
             self._leave()
             await self.transport.flush(1.0)
-        finally:
-            watch.cancel()
-            control.close()
-            with contextlib.suppress(FileNotFoundError):
-                (self.folder / "control.sock").unlink()
-            await self.transport.stop()
+
+    async def _open(self, stack: contextlib.AsyncExitStack) -> None:
+        """Open what is beside the links: the socket, monitoring, watches."""
+        path = self.folder / "control.sock"
+        servers = [await listen(path, self._answer)]
+        stack.callback(path.unlink, missing_ok=True)
+        if self.metrics:
+            servers.append(await metrics.serve(self.metrics, self.status, self.trouble.words))
+        for server in servers:
+            stack.callback(server.close)
+        for watch in (self._watch(), self._watch_certificates()):
+            stack.callback(asyncio.create_task(watch).cancel)
+
+    async def _go_on(self) -> None:
+        """Do a round, or rest; survive whatever happens in it."""
+        try:
+            if self.node.is_settled or self._is_at_limit:
+                await self._rest()
+            else:
+                await self._round()
+        except Exception as error:
+            self._is_in_round = False
+            self.trouble.survive("a round", error)
+            await asyncio.sleep(self.node.timing.heartbeat_seconds)
 
     @property
     def _is_at_limit(self) -> bool:
@@ -136,6 +173,7 @@ class Process:
         started = time.monotonic()
         self.node.finish(started)
         self._busy += time.monotonic() - started
+        self.trouble.watch(started)
         self._is_written = False
         self._report()
         if self.node.is_settled or self._is_at_limit:
@@ -177,8 +215,10 @@ class Process:
 
     async def _rest(self) -> None:
         """Give signs of life until something changes."""
-        if not self._is_written:
+        due = self._kept_at + self.node.timing.checkpoint_seconds
+        if not self._is_written and time.monotonic() > due:
             self._write()
+        self.trouble.watch(time.monotonic())
         self._greet()
         self._report()
         await self._wait(self.node.timing.heartbeat_seconds)
@@ -206,28 +246,35 @@ class Process:
         self.node.messages_sent += len(messages)
 
     def _leave(self) -> None:
-        self._keep()
-        if self.node.round > 0:
-            self.write_model(self.node)
+        self._write()
         self._send(self.node.leave())
         log.info("Node %s leaves after round %d.", self.node.name, self.node.round)
 
     def _write(self) -> None:
-        """Write the models and a checkpoint."""
-        self._is_written = True
+        """Write the models and a checkpoint; what fails is tried again."""
         self._keep()
-        self.write_model(self.node)
+        if self.node.round == 0:
+            return
+        try:
+            self.write_model(self.node)
+            self._is_written = True
+        except (OSError, DtsvmError) as error:
+            self.trouble.survive("writing the model", error)
 
     def _keep(self) -> None:
         self._kept_at = time.monotonic()
-        content = dump(self.node, self.n_first)
-        write_atomically(self.folder / "checkpoint.npz", content, is_private=True)
+        try:
+            self.keep({})
+        except (OSError, DtsvmError) as error:
+            self.trouble.survive("writing the checkpoint", error)
 
     def _report(self) -> None:
+        """Log a line a second in training, and one in ten minutes while nothing happens."""
         now = time.monotonic()
-        if now - self._logged_at < LOG_SECONDS:
+        is_quiet = self.node.is_settled and self._was_settled
+        if now - self._logged_at < (QUIET_SECONDS if is_quiet else LOG_SECONDS):
             return
-        self._logged_at = now
+        self._logged_at, self._was_settled = now, self.node.is_settled
         status = self.status()
         log.info(
             "round %6d  residual %.1e  heard %d of %d  nodes %d  %s",
@@ -235,6 +282,22 @@ class Process:
             status["nodes"], "settled" if status["is_settled"] else f"calm {status['calm']}",
             extra={"status": status},
         )  # fmt: skip
+
+    async def _watch_certificates(self) -> None:
+        """Go on with new certificates, and without revoked ones, as soon as the files say so."""
+        known = self.transport.credentials
+        while True:
+            await asyncio.sleep(RENEW_SECONDS)
+            try:
+                found = self.credentials()
+                if found is None or found == known:
+                    continue
+                self.transport.renew(found)
+                self.node.renew(found.ca, found.certificate, found.key, found.revoked)
+                known = found
+                log.info("Node %s has read its certificates anew.", self.node.name)
+            except Exception as error:
+                self.trouble.survive("reading the certificates anew", error)
 
     # Being told
 
@@ -245,95 +308,81 @@ class Process:
         speed = (self.node.round - before) / max(now - then, 1e-9)
         share = self._busy / max(now - then, 1e-9)
         self._rounds_at, self._busy = (now, self.node.round), 0.0
-        return {**self.node.status(), "rounds_per_second": speed, "arithmetic": share}
+        return {
+            **self.node.status(),
+            "rounds_per_second": speed,
+            "arithmetic": share,
+            "messages_sent": self.node.messages_sent,
+            "bytes_sent": self.node.bytes_sent,
+            "connections_refused": self.transport.refused,
+            "failures": self.trouble.failures,
+            "trouble": self.trouble.words(),
+        }
 
     async def _answer(self, asked: dict[str, Any]) -> dict[str, Any]:
         command = self.commands.get(str(asked.get("command")))
         if command is None:
-            return {"error": f"Unknown command {asked.get('command')!r}."}
+            return {"error": f"Unknown command {shown(asked.get('command'))}."}
         try:
             async with self._lock:
                 answer = command(asked)
         except DtsvmError as error:
             return {"error": str(error)}
-        except (KeyError, TypeError, ValueError) as error:
+        except Exception as error:
             return {"error": f"{type(error).__name__}: {error}"}
         self._news.set()
         return answer
+
+    def _acknowledge(self, **change: Any) -> None:
+        """Have a change on disk before it is made, so that it can be acknowledged."""
+        self.keep(change)
+        self.node.tell_owner()
 
     def _tell_leave(self, asked: dict[str, Any]) -> dict[str, Any]:
         task = asked.get("task")
         if task is None:
             self.stop()
             return {"said": f"Node {self.node.name!r} leaves."}
+        self.node.holding(task)
+        self._acknowledge(left=task)
         self.node.leave_task(task)
         return {"said": f"Task {task!r} has left node {self.node.name!r}."}
 
     def _tell_couple(self, asked: dict[str, Any]) -> dict[str, Any]:
         tasks = [str(task) for task in asked["tasks"]]
-        known = {t for name in self.node.roster.entries for t in self.node.roster.tasks_at(name)}
-        unknown = [task for task in tasks if task not in known]
-        if unknown or len(set(tasks)) < 2:
+        known = self._known_tasks()
+        if set(tasks) - known or len(set(tasks)) < 2:
             raise NetworkError(f"couple needs two or more of the tasks {', '.join(sorted(known))}.")
-        self.node.couple(tasks)
+        said = self.node.presence.coupled(tasks)
+        self._acknowledge(said=said)
+        self.node.say(said)
         return {"said": f"Tasks {', '.join(tasks)} train together."}
 
+    def _tell_decouple(self, asked: dict[str, Any]) -> dict[str, Any]:
+        task, known = str(asked["task"]), self._known_tasks()
+        if task not in known:
+            raise NetworkError(f"decouple needs one of the tasks {', '.join(sorted(known))}.")
+        said = self.node.presence.decoupled(task)
+        self._acknowledge(said=said)
+        self.node.say(said)
+        return {"said": f"Task {task} trains alone."}
+
+    def _known_tasks(self) -> set[str]:
+        roster = self.node.roster
+        return {task for name in roster.entries for task in roster.tasks_at(name)}
+
     def _tell_link(self, asked: dict[str, Any]) -> dict[str, Any]:
-        name, address = check_name(asked["name"]), check_address(str(asked["address"]))
+        name, address = check_name(asked["name"]), check_address(asked["address"])
+        self.node.check_link(name)
+        self._acknowledge(linked=(name, address))
         self.node.link(name)
         self.transport.link(name, address)
         return {"said": f"Node {self.node.name!r} is linked to node {name!r}."}
 
-
-def _short_socket(path: Path) -> str:
-    """Return a spelling of the socket's path that fits into the kernel's 107 bytes."""
-    relative = os.path.relpath(path)
-    return min((str(path), relative), key=len)
-
-
-async def _listen(
-    path: Path, answer: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
-) -> asyncio.Server:
-    """Answer JSON lines at a socket that only its owner can open."""
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            asked = json.loads(await reader.readline())
-            answered = (
-                await answer(asked) if isinstance(asked, dict) else {"error": "Not an object."}
-            )
-        except ValueError:
-            answered = {"error": "That is not JSON."}
-        writer.write(json.dumps(answered).encode() + b"\n")
-        with contextlib.suppress(OSError):
-            await writer.drain()
-        writer.close()
-
-    with contextlib.suppress(FileNotFoundError):
-        path.unlink()
-    before = os.umask(0o177)
-    try:
-        return await asyncio.start_unix_server(serve, _short_socket(path))
-    finally:
-        os.umask(before)
-
-
-async def ask(folder: Path, **asked: Any) -> dict[str, Any]:
-    """Ask a running agent, through the socket in its folder."""
-    path = folder / "control.sock"
-    try:
-        reader, writer = await asyncio.open_unix_connection(_short_socket(path))
-    except (FileNotFoundError, ConnectionRefusedError):
-        raise NetworkError(f"No agent is running in {folder}. Start it first.") from None
-    try:
-        writer.write(json.dumps(asked).encode() + b"\n")
-        await writer.drain()
-        line = await asyncio.wait_for(reader.readline(), 30)
-    finally:
-        writer.close()
-    if not line:
-        raise NetworkError(f"The agent in {folder} did not answer.")
-    answer: dict[str, Any] = json.loads(line)
-    if "error" in answer:
-        raise NetworkError(str(answer["error"]))
-    return answer
+    def _tell_unlink(self, asked: dict[str, Any]) -> dict[str, Any]:
+        name = str(asked["name"])
+        self.node.check_unlink(name)
+        self._acknowledge(unlinked=name)
+        self.transport.send(name, self.node.unlink(name))
+        self.transport.unlink(name)
+        return {"said": f"Node {self.node.name!r} is linked to node {name!r} no more."}

@@ -1,7 +1,8 @@
-"""The wire: gRPC streams between neighbours, mutual TLS, the newest message and no queue.
+"""The links: connections between neighbours, mutual TLS, the newest message and no queue.
 
-One bidirectional stream a link; the lower name dials. Whose stream it is comes from the certificate
-at its other end, so a node can speak for nobody but itself.
+One connection a link; the lower name dials. Whose connection it is comes from the certificate at
+its other end, so a node can speak for nobody but itself. Before somebody has shown a certificate it
+costs next to nothing: few connections may wait for that, none for long, and the oldest gives way.
 """
 
 from __future__ import annotations
@@ -11,31 +12,28 @@ import contextlib
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import grpc
-import grpc.aio
+from cryptography import x509
 
 from dtsvm.errors import NetworkError
 from dtsvm.runtime.agent.node import wire_pb2 as wire
+from dtsvm.runtime.agent.node.identity import named_in
+from dtsvm.runtime.agent.node.names import shown
+from dtsvm.runtime.agent.process.credentials import Credentials
+from dtsvm.runtime.agent.process.stream import Limits, Stream
 
-__all__ = ["Credentials", "Transport", "is_loopback"]
+__all__ = ["Transport", "is_loopback"]
 
 log = logging.getLogger(__name__)
-SERVICE, METHOD = "dtsvm.agent.v1.Agent", "Link"
-MOST_BYTES = 64_000_000
 REDIAL_SECONDS = (0.1, 1.0)
-
-
-@dataclass(frozen=True)
-class Credentials:
-    """The network's CA, and a node's own certificate and key, as PEM."""
-
-    ca: bytes
-    certificate: bytes
-    key: bytes
+MOST_PENDING = 64  # connections that have not shown a certificate yet
+HANDSHAKE_SECONDS = 5.0
+LOG_SECONDS = 60.0
+BACKLOG = 32  # connections taken from the system at once
+WRITE_AHEAD = 1_000_000  # bytes written to a connection before messages wait
 
 
 @dataclass
@@ -44,9 +42,9 @@ class _Line:
 
     waiting: deque[bytes] = field(default_factory=lambda: deque(maxlen=2))
     last: bytes | None = None
-    ready: asyncio.Event = field(default_factory=asyncio.Event)
-    stream: int = 0  # counts streams: the newest one is the one that is used
+    stream: Stream | None = None
     heard_at: float = 0.0
+    dialler: asyncio.Task[None] | None = None
 
 
 def is_loopback(address: str) -> bool:
@@ -71,7 +69,9 @@ class Transport:
     on_message : callable
         Takes the neighbour's name and the bytes.
     lease_seconds : float
-        A stream that is silent this long is given up and dialled anew.
+        A connection that is silent this long is given up and dialled anew.
+    limits : Limits, optional
+        How much a neighbour may say.
     """
 
     def __init__(
@@ -82,77 +82,107 @@ class Transport:
         credentials: Credentials | None,
         on_message: Callable[[str, bytes], object],
         lease_seconds: float = 3.0,
+        limits: Limits | None = None,
     ) -> None:
-        for address in [listen, *neighbours.values()]:
-            if credentials is None and not is_loopback(address):
-                raise NetworkError(
-                    f"Without certificates a node talks on loopback only, not to {address}. "
-                    "Use the certificates of 'dtsvm network new'."
-                )
         self.name, self.listen, self.neighbours = name, listen, dict(neighbours)
         self.credentials, self.on_message = credentials, on_message
-        self.lease_seconds = lease_seconds
+        self.lease_seconds, self.limits = lease_seconds, limits or Limits()
+        for address in [listen, *neighbours.values()]:
+            self._check_address(address)
         self.port = 0
-        self.refused = 0
+        self.refused = 0  # connections
         self._lines = {neighbour: _Line() for neighbour in neighbours}
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._server: Any = None
+        self._pending: dict[Stream, asyncio.Task[None] | None] = {}  # the oldest first
+        self._server: asyncio.Server | None = None
+        self._logged_at: dict[str, float] = {}
+
+    def _check_address(self, address: str) -> None:
+        if self.credentials is None and not is_loopback(address):
+            raise NetworkError(
+                f"Without certificates a node talks on loopback only, not to {address}. "
+                "Use the certificates of 'dtsvm network new'."
+            )
 
     async def start(self) -> None:
         """Listen, and dial the neighbours with higher names."""
-        options = [("grpc.so_reuseport", 0), ("grpc.max_receive_message_length", MOST_BYTES)]
-        self._server = grpc.aio.server(options=options)
-        handler = grpc.stream_stream_rpc_method_handler(self._serve)
-        self._server.add_generic_rpc_handlers(
-            (grpc.method_handlers_generic_handler(SERVICE, {METHOD: handler}),)
-        )
+        host, _, port = self.listen.rpartition(":")
+        loop = asyncio.get_running_loop()
         try:
-            self.port = self._add_port()
-        except RuntimeError as error:
+            self._server = await loop.create_server(
+                lambda: Stream(self._opened, self._heard, self._closed, self.limits),
+                host.strip("[]"),
+                int(port),
+                backlog=BACKLOG,
+            )
+        except OSError as error:
             raise NetworkError(
-                f"Node {self.name!r} cannot listen at {self.listen}: is another agent running?"
+                f"Node {self.name!r} cannot listen at {self.listen}: {error.strerror}. "
+                "Is another agent running?"
             ) from error
-        await self._server.start()
+        self.port = self._server.sockets[0].getsockname()[1]
         for neighbour in self.neighbours:
             self._dial_if_lower(neighbour)
 
-    def _add_port(self) -> int:
-        mine = self.credentials
-        if mine is None:
-            return int(self._server.add_insecure_port(self.listen))
-        credentials = grpc.ssl_server_credentials(
-            [(mine.key, mine.certificate)], mine.ca, require_client_auth=True
-        )
-        return int(self._server.add_secure_port(self.listen, credentials))
-
     def link(self, neighbour: str, address: str) -> None:
         """Talk to one more neighbour; of one that is known, note the address for the next call."""
+        self._check_address(address)
         is_new = neighbour not in self.neighbours
         self.neighbours[neighbour] = address
         if is_new:
             self._lines[neighbour] = _Line()
             self._dial_if_lower(neighbour)
 
+    def unlink(self, neighbour: str) -> None:
+        """Talk to a neighbour no more, after what waits for it has been written."""
+        self.neighbours.pop(neighbour, None)
+        line = self._lines.pop(neighbour, None)
+        if line and line.dialler:
+            line.dialler.cancel()
+        if line and line.stream:
+            line.stream.transport.close()
+
     def _dial_if_lower(self, neighbour: str) -> None:
         if self.name < neighbour:
             task = asyncio.create_task(self._dial(neighbour))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._lines[neighbour].dialler = task
 
     async def stop(self) -> None:
-        """Close every stream."""
-        for task in list(self._tasks):
+        """Close every connection."""
+        tasks = [line.dialler for line in self._lines.values() if line.dialler]
+        tasks += [task for task in self._pending.values() if task]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for line in self._lines.values():
+            if line.stream:
+                line.stream.transport.close()
         if self._server is not None:
-            await self._server.stop(grace=0.2)
+            self._server.close()
+        await asyncio.sleep(0)
+
+    def renew(self, credentials: Credentials) -> None:
+        """Go on with other certificates; close connections to nodes that are good no more."""
+        self.credentials = credentials
+        for line in self._lines.values():
+            stream = line.stream
+            if stream and credentials.objection(stream.peer, stream.certificate):
+                stream.close("its certificate is good no more")
+
+    # Saying
 
     def send(self, neighbour: str, data: bytes) -> None:
-        """Let the newest message wait to be written; what is older than two is dropped."""
-        line = self._lines[neighbour]
-        line.waiting.append(data)
+        """Write a message, or let it wait; of those that wait only the two newest stay."""
+        line = self._lines.get(neighbour)
+        if line is None:
+            return
         line.last = data
-        line.ready.set()
+        line.waiting.append(data)
+        self._write(line)
+
+    def _write(self, line: _Line) -> None:
+        stream = line.stream
+        while stream and stream.is_open and stream.is_writable and line.waiting:
+            stream.write(line.waiting.popleft())
 
     async def flush(self, seconds: float) -> None:
         """Give waiting messages a moment to be written."""
@@ -160,52 +190,102 @@ class Transport:
         while any(line.waiting for line in self._lines.values()) and time.monotonic() < until:
             await asyncio.sleep(0.01)
 
-    async def _write(self, neighbour: str, write: Callable[[bytes], Awaitable[Any]]) -> None:
-        """Write to the neighbour's newest stream, beginning with what was said last."""
-        line = self._lines[neighbour]
-        line.stream += 1
-        mine = line.stream
+    def _take_over(self, stream: Stream, peer: str) -> None:
+        """Use a connection from now on, beginning with what was said last."""
+        line = self._lines[peer]
+        old, line.stream, stream.peer = line.stream, stream, peer
+        if old is not None and old is not stream:
+            old.close("there is a newer connection")
+        stream.on_writable = lambda: self._write(line)
+        stream.transport.set_write_buffer_limits(high=WRITE_AHEAD)
+        line.heard_at = time.monotonic()
         if line.last is not None and not line.waiting:
             line.waiting.append(line.last)
-            line.ready.set()
-        while line.stream == mine:
-            if not line.waiting:
-                line.ready.clear()
-                await line.ready.wait()
-                continue
-            await write(line.waiting.popleft())
+        self._write(line)
+        if not stream.is_admitted:
+            stream.admit()
+
+    # Being heard
+
+    def _heard(self, stream: Stream, data: bytes) -> None:
+        if not stream.peer and not self._believe(stream, data):
+            return
+        line = self._lines.get(stream.peer)
+        if line is None or line.stream is not stream:
+            stream.close("it is no neighbour any more")
+            return
+        line.heard_at = time.monotonic()
+        self.on_message(stream.peer, data)
+
+    def _believe(self, stream: Stream, data: bytes) -> bool:
+        """Without certificates, believe the first message's sender."""
+        sender = ""
+        if self.credentials is None:
+            with contextlib.suppress(Exception):
+                sender = str(wire.Message.FromString(data).sender)
+        return self._admit(stream, sender)
+
+    def _closed(self, stream: Stream) -> None:
+        self._pending.pop(stream, None)
+        line = self._lines.get(stream.peer)
+        if line and line.stream is stream:
+            line.stream = None
 
     # The end that is dialled
 
-    async def _serve(self, requests: Any, context: Any) -> None:
-        peer = await self._peer(requests, context)
-        if peer not in self.neighbours or peer >= self.name:
-            self.refused += 1
-            log.warning("Node %s refused a stream from %s.", self.name, peer or "nobody known")
-            await context.abort(grpc.StatusCode.PERMISSION_DENIED, "not a neighbour that dials")
-        writer = asyncio.create_task(self._write(peer, context.write))
-        try:
-            async for data in requests:
-                self._hear(peer, data)
-        finally:
-            writer.cancel()
-
-    async def _peer(self, requests: Any, context: Any) -> str:
-        """Return the name in the certificate; without certificates, what the peer says."""
+    def _opened(self, stream: Stream) -> None:
+        if len(self._pending) >= MOST_PENDING:
+            oldest, task = next(iter(self._pending.items()))
+            del self._pending[oldest]
+            if task:
+                task.cancel()
+            oldest.close()
+            self._complain("pending", "Too many connections wait to show a certificate.")
+        self._pending[stream] = None
         if self.credentials is not None:
-            names = context.auth_context().get("x509_common_name", [])
-            return names[0].decode() if len(names) == 1 else ""
-        data = await anext(aiter(requests), b"")
-        with contextlib.suppress(Exception):
-            sender = str(wire.Message.FromString(data).sender)
-            if sender in self.neighbours:
-                self._hear(sender, data)
-            return sender
-        return ""
+            stream.transport.pause_reading()
+            self._pending[stream] = asyncio.create_task(self._handshake(stream, self.credentials))
+        else:
+            stream.is_admitted = True
+            loop = asyncio.get_running_loop()
+            loop.call_later(HANDSHAKE_SECONDS, self._give_up, stream)
 
-    def _hear(self, peer: str, data: bytes) -> None:
-        self._lines[peer].heard_at = time.monotonic()
-        self.on_message(peer, data)
+    def _give_up(self, stream: Stream) -> None:
+        if stream in self._pending:
+            stream.close("it said nothing")
+
+    async def _handshake(self, stream: Stream, credentials: Credentials) -> None:
+        try:
+            await stream.secure(credentials.server_context(), HANDSHAKE_SECONDS)
+        except (OSError, NetworkError, TimeoutError, asyncio.CancelledError) as error:
+            self._refuse(stream, f"no good certificate ({type(error).__name__})")
+            return
+        if stream.is_open and stream in self._pending:
+            self._admit(stream, _named(stream.certificate))
+
+    def _admit(self, stream: Stream, peer: str) -> bool:
+        self._pending.pop(stream, None)
+        if peer not in self.neighbours or peer >= self.name:
+            self._refuse(stream, f"{shown(peer)} is not a neighbour that dials")
+            return False
+        if self.credentials and (bad := self.credentials.objection(peer, stream.certificate)):
+            self._refuse(stream, f"{peer}: {bad}")
+            return False
+        self._take_over(stream, peer)
+        return True
+
+    def _refuse(self, stream: Stream, why: str) -> None:
+        self._pending.pop(stream, None)
+        self.refused += 1
+        self._complain("refused", f"A connection was refused: {why}.")
+        stream.close(why)
+
+    def _complain(self, about: str, sentence: str) -> None:
+        """Log once a minute, whatever happens."""
+        now = time.monotonic()
+        if now - self._logged_at.get(about, -LOG_SECONDS) >= LOG_SECONDS:
+            self._logged_at[about] = now
+            log.warning("Node %s: %s (%d refused so far)", self.name, sentence, self.refused)
 
     # The end that dials
 
@@ -214,50 +294,60 @@ class Transport:
         last_words = ""
         while True:
             started = time.monotonic()
+            words = ""
             try:
-                await self._call(neighbour)
-            except grpc.aio.AioRpcError as error:
-                words = f"{error.code().name}: {error.details()}"
-                if words != last_words:
-                    log.info("Node %s cannot reach node %s: %s", self.name, neighbour, words)
-                last_words = words
+                words = await self._call(neighbour)
+            except (OSError, NetworkError, TimeoutError) as error:
+                words = str(error) or type(error).__name__
+            if words != last_words:
+                log.info("Node %s cannot reach node %s: %s", self.name, neighbour, words)
+            last_words = words
             is_long = time.monotonic() - started > 10 * REDIAL_SECONDS[1]
             pause = REDIAL_SECONDS[0] if is_long else min(2 * pause, REDIAL_SECONDS[1])
             await asyncio.sleep(pause)
 
-    async def _call(self, neighbour: str) -> None:
-        async with self._channel(neighbour) as channel:
-            call = channel.stream_stream(f"/{SERVICE}/{METHOD}")()
-            writer = asyncio.create_task(self._write(neighbour, call.write))
-            lease = asyncio.create_task(self._keep_lease(neighbour, call))
-            try:
-                async for data in call:
-                    self._hear(neighbour, data)
-            except asyncio.CancelledError:
-                if not call.cancelled() or asyncio.current_task().cancelling():  # type: ignore[union-attr]
-                    raise
-            finally:
-                call.cancel()
-                for task in (writer, lease):
-                    task.cancel()
-                await asyncio.gather(writer, lease, return_exceptions=True)
+    async def _call(self, neighbour: str) -> str:
+        """Talk to a neighbour until the connection ends; return why it did."""
+        stream = await self._connect(neighbour)
+        try:
+            mine = self.credentials
+            if mine and (bad := mine.objection(neighbour, stream.certificate)):
+                raise NetworkError(bad)
+            self._take_over(stream, neighbour)
+            await self._keep_lease(self._lines[neighbour], stream)
+        finally:
+            stream.close()
+        return stream.why
 
-    async def _keep_lease(self, neighbour: str, call: Any) -> None:
-        """Give a silent stream up: TCP and HTTP/2 may take minutes to notice a cut."""
-        line = self._lines[neighbour]
-        line.heard_at = time.monotonic()
-        while time.monotonic() - line.heard_at < self.lease_seconds:
-            await asyncio.sleep(self.lease_seconds / 4)
-        call.cancel()
+    async def _connect(self, neighbour: str) -> Stream:
+        host, _, port = self.neighbours[neighbour].rpartition(":")
+        secure: dict[str, Any] = {}
+        if self.credentials is not None:
+            context = self.credentials.client_context()
+            secure = {"ssl": context, "server_hostname": "", "ssl_handshake_timeout": 5.0}
+        loop = asyncio.get_running_loop()
+        _, stream = await asyncio.wait_for(
+            loop.create_connection(
+                lambda: Stream(lambda _: None, self._heard, self._closed, self.limits),
+                host.strip("[]"),
+                int(port),
+                **secure,
+            ),
+            2 * HANDSHAKE_SECONDS,
+        )
+        return stream
 
-    def _channel(self, neighbour: str) -> Any:
-        options = [
-            ("grpc.max_receive_message_length", MOST_BYTES),
-            ("grpc.use_local_subchannel_pool", 1),
-        ]
-        mine = self.credentials
-        if mine is None:
-            return grpc.aio.insecure_channel(self.neighbours[neighbour], options=options)
-        options.append(("grpc.ssl_target_name_override", neighbour))  # type: ignore[arg-type]
-        credentials = grpc.ssl_channel_credentials(mine.ca, mine.key, mine.certificate)
-        return grpc.aio.secure_channel(self.neighbours[neighbour], credentials, options=options)
+    async def _keep_lease(self, line: _Line, stream: Stream) -> None:
+        """Give a silent connection up: TCP may take minutes to notice a cut."""
+        while stream.is_open:
+            silent = time.monotonic() - line.heard_at
+            if silent >= self.lease_seconds:
+                stream.close(f"nothing was heard for {self.lease_seconds:.0f} s")
+                return
+            with contextlib.suppress(TimeoutError):
+                rest = max(self.lease_seconds - silent, self.lease_seconds / 4)
+                await asyncio.wait_for(asyncio.shield(stream.closed), rest)
+
+
+def _named(certificate: bytes) -> str:
+    return named_in(x509.load_der_x509_certificate(certificate)) if certificate else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
@@ -11,15 +12,16 @@ from typing import Any
 from dtsvm.errors import NetworkError, ParameterError, did_you_mean
 from dtsvm.problem import Settings
 from dtsvm.problem.settings import positive
-from dtsvm.runtime.agent.node.refuse import NODE_NAME
+from dtsvm.runtime.agent.node.names import check_address, check_name, is_task
 from dtsvm.runtime.agent.node.timing import Timing
-from dtsvm.runtime.agent.process.transport import Credentials
+from dtsvm.runtime.agent.process.credentials import Credentials
+from dtsvm.runtime.agent.site.certificates import read_revoked
 
-__all__ = ["Config", "TaskConfig", "check_address", "check_name", "read_config", "to_toml"]
+__all__ = ["Config", "TaskConfig", "read_config", "to_toml"]
 
 SECTIONS = (
     "name", "network", "listen", "model", "couple", "personal", "tls", "neighbours", "settings",
-    "timing", "tasks",
+    "timing", "tasks", "metrics",
 )  # fmt: skip
 
 
@@ -49,6 +51,7 @@ class Config:
     personal: bool
     model: Path
     tls: dict[str, Path]
+    metrics: str | None = None
 
     @property
     def folder(self) -> Path:
@@ -56,33 +59,26 @@ class Config:
         return self.path.parent
 
     def credentials(self) -> Credentials:
-        """Read the certificates."""
-        read = {}
-        for name in ("ca", "certificate", "key"):
-            if name not in self.tls:
-                raise NetworkError(f"{self.path} has no '{name}' under [tls].")
-            try:
-                read[name] = self.tls[name].read_bytes()
-            except OSError as error:
-                raise NetworkError(f"{self.tls[name]} cannot be read: {error.strerror}.") from error
-        return Credentials(**read)
+        """Read the certificates, and who is let in no more."""
+        ca, certificate, key = (self._read(name) for name in ("ca", "certificate", "key"))
+        mode = self.tls["key"].stat().st_mode & 0o777
+        if mode & 0o077:
+            raise NetworkError(
+                f"{self.tls['key']} can be read by others (mode {mode:04o}). "
+                f"Make it yours alone: chmod 600 {self.tls['key']}"
+            )
+        revoked: frozenset[int] = frozenset()
+        if "revoked" in self.tls and self.tls["revoked"].exists():
+            revoked = read_revoked(self.tls["revoked"], ca)
+        return Credentials(ca, certificate, key, revoked)
 
-
-def check_name(name: Any) -> str:
-    """Return a node's name if certificates can carry it."""
-    if not isinstance(name, str) or not NODE_NAME.fullmatch(name):
-        raise NetworkError(
-            f"{name!r} cannot be the name of a node: use up to 63 letters, digits, dots, hyphens."
-        )
-    return name
-
-
-def check_address(address: str) -> str:
-    """Return an address if it is host:port."""
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal() or not 0 < int(port) < 65_536:
-        raise NetworkError(f"{address!r} is no address: write host:port, such as 10.0.0.5:47001.")
-    return address
+    def _read(self, name: str) -> bytes:
+        if name not in self.tls:
+            raise NetworkError(f"{self.path} has no '{name}' under [tls].")
+        try:
+            return self.tls[name].read_bytes()
+        except OSError as error:
+            raise NetworkError(f"{self.tls[name]} cannot be read: {error.strerror}.") from error
 
 
 def read_config(path: Path) -> Config:
@@ -93,6 +89,8 @@ def read_config(path: Path) -> Config:
         raise NetworkError(f"There is no file {path}. Check the path.") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise NetworkError(f"{path} cannot be read: {error}.") from error
+    except RecursionError as error:
+        raise NetworkError(f"{path} is nested too deeply. Write lists and tables flat.") from error
     for name in content:
         if name not in SECTIONS:
             raise NetworkError(f"{path} has an entry {name!r}. {did_you_mean(name, SECTIONS)}")
@@ -107,7 +105,7 @@ def read_config(path: Path) -> Config:
         name=check_name(content["name"]),
         network=_network(path, content["network"]),
         listen=str(content["listen"]),
-        neighbours={check_name(n): str(a) for n, a in content.get("neighbours", {}).items()},
+        neighbours=_neighbours(path, content["name"], content.get("neighbours", {})),
         tasks=tasks,
         settings=_settings(path, content.get("settings", {})),
         timing=_timing(path, content.get("timing", {})),
@@ -115,7 +113,18 @@ def read_config(path: Path) -> Config:
         personal=bool(content.get("personal", False)),
         model=folder / content.get("model", "model.json"),
         tls={name: folder / str(file) for name, file in content.get("tls", {}).items()},
+        metrics=check_address(content["metrics"]) if "metrics" in content else None,
     )
+
+
+def _neighbours(path: Path, name: str, given: dict[str, Any]) -> dict[str, str]:
+    names = [check_name(other) for other in given]
+    if len({other.casefold() for other in [name, *names]}) <= len(names):
+        raise NetworkError(
+            f"{path}: node {name!r} and its neighbours {', '.join(names)} must differ, "
+            "and not in case only."
+        )
+    return {other: check_address(address) for other, address in given.items()}
 
 
 def _network(path: Path, text: Any) -> int:
@@ -142,6 +151,8 @@ def _timing(path: Path, given: dict[str, Any]) -> Timing:
 
 
 def _task(path: Path, task: str, given: Any, folder: Path) -> TaskConfig:
+    if not is_task(task):
+        raise NetworkError(f"{path}: {task!r} cannot be the name of a task.")
     known = [f.name for f in fields(TaskConfig)]
     for name in given if isinstance(given, dict) else [given]:
         if name not in known:
@@ -183,6 +194,7 @@ def to_toml(
         'ca = "ca.pem"',
         'certificate = "node.pem"',
         'key = "node.key"',
+        'revoked = "revoked.pem"     # of `dtsvm network revoke`; it need not be there',
         "",
         "[neighbours]",
         *(f"{_text(other)} = {_text(address)}" for other, address in neighbours.items()),
@@ -200,8 +212,8 @@ def to_toml(
 
 
 def _text(value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+    """Write a TOML string; whatever is in it stays inside."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _value(value: Any) -> str:

@@ -9,9 +9,10 @@ from typing import Any
 
 from dtsvm.errors import NetworkError
 from dtsvm.problem import Network
-from dtsvm.runtime.agent.node.node import Timing
-from dtsvm.runtime.agent.site.certificates import make_authority, make_certificate
-from dtsvm.runtime.agent.site.config import check_name, to_toml
+from dtsvm.runtime.agent.node.names import check_name
+from dtsvm.runtime.agent.node.timing import Timing
+from dtsvm.runtime.agent.site.certificates import make_authority, make_certificate, sign
+from dtsvm.runtime.agent.site.config import to_toml
 
 __all__ = ["make_site", "write_folder"]
 
@@ -44,6 +45,8 @@ def make_site(
         How long the nodes wait.
     """
     names = [check_name(name) for name in network.nodes]
+    if len({name.casefold() for name in names}) != len(names):
+        raise NetworkError(f"Nodes must differ, and not in case only: {', '.join(names)}.")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise NetworkError(f"{out} exists and is not empty. Choose another folder.")
     out.mkdir(parents=True, exist_ok=True)
@@ -57,9 +60,18 @@ def make_site(
         write_folder(out, name, text)
 
 
-def write_folder(site: Path, name: str, text: str) -> None:
-    """Make one node's folder: its configuration, and a certificate of the site's authority."""
+def write_folder(site: Path, name: str, text: str, request: Path | None = None) -> None:
+    """Make one node's folder: its configuration, and a certificate of the site's authority.
+
+    With a signing request the key stays where it is; the folder gets none.
+    """
     folder = site / name
     folder.mkdir(mode=0o700)
-    make_certificate(site, folder, name)
+    if request is None:
+        make_certificate(site, folder, name)
+    else:
+        asked = sign(site, request, folder / "node.pem")
+        if asked != name:
+            raise NetworkError(f"{request} asks for the name {asked!r}, not for {name!r}.")
+        (folder / "ca.pem").write_bytes((site / "ca.pem").read_bytes())
     (folder / "node.toml").write_text(text, encoding="utf-8")

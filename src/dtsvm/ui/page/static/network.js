@@ -3,8 +3,9 @@
 const SIZE = 1000, MARGIN = 90;
 const STOPS = [[44, 123, 182], [127, 185, 216], [240, 208, 96], [238, 138, 60], [199, 51, 31]];
 
+// In forty steps: what the eye cannot tell apart is not drawn again.
 export function colourAt(share) {
-  const place = Math.min(Math.max(share, 0), 1) * (STOPS.length - 1);
+  const place = Math.round(40 * Math.min(Math.max(share, 0), 1)) / 40 * (STOPS.length - 1);
   const i = Math.min(Math.floor(place), STOPS.length - 2), f = place - i;
   const mix = STOPS[i].map((low, k) => Math.round(low + f * (STOPS[i + 1][k] - low)));
   return `rgb(${mix.join(",")})`;
@@ -50,12 +51,13 @@ export class NetworkView {
     this.svg.addEventListener("keydown", (event) => this.#onKey(event));
   }
 
-  draw(frame, colour, tasks, selected) {
+  // Words for screen readers follow when the rest of the page does.
+  draw(frame, colour, tasks, selected, isSlow) {
     const radius = Math.max(6, Math.min(34, 300 / Math.sqrt(frame.nodes.length + 1)));
     const height = this.#fit(frame.nodes);
     const at = new Map(frame.nodes.map((node) => [node.name, this.#place(node.place, height)]));
     this.#drawLinks(frame.links, at);
-    this.#drawNodes(frame.nodes, at, radius, colour, tasks, selected);
+    this.#drawNodes(frame.nodes, at, radius, colour, tasks, selected, isSlow);
   }
 
   // A network that is wider than high gets a wide picture.
@@ -86,14 +88,14 @@ export class NetworkView {
       const share = logShare(disagreement);
       set(line, { x1: a[0], y1: a[1], x2: b[0], y2: b[1], class: state,
         stroke: share === null ? "var(--link)" : colourAt(share),
-        "stroke-width": share === null ? 2 : 3 + 4 * Math.min(Math.max(share, 0), 1) });
+        "stroke-width": share === null ? 2 : 3 + Math.round(8 * Math.min(Math.max(share, 0), 1)) / 2 });
     }
     for (const [key, line] of this.links) {
       if (!seen.has(key)) { line.remove(); this.links.delete(key); }
     }
   }
 
-  #drawNodes(nodes, at, radius, colour, tasks, selected) {
+  #drawNodes(nodes, at, radius, colour, tasks, selected, isSlow) {
     const seen = new Set();
     this.order = nodes.map((node) => node.name);
     const current = this.order.includes(selected) ? selected : this.order[0];
@@ -101,7 +103,7 @@ export class NetworkView {
       seen.add(node.name);
       let drawn = this.nodes.get(node.name);
       if (!drawn) this.nodes.set(node.name, (drawn = this.#makeNode(node.name)));
-      this.#drawNode(drawn, node, at.get(node.name), radius, colour(node), tasks);
+      this.#drawNode(drawn, node, at.get(node.name), radius, colour(node), tasks, isSlow);
       const isSelected = node.name === selected;
       set(drawn.group, { class: `node ${node.state}${isSelected ? " selected" : ""}`,
         tabindex: node.name === current ? 0 : -1, "aria-pressed": isSelected });
@@ -122,9 +124,9 @@ export class NetworkView {
     return drawn;
   }
 
-  #drawNode(drawn, node, [x, y], radius, { share, words }, tasks) {
-    set(drawn.group, { transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})`,
-      "aria-label": `node ${node.name}, ${words}` });
+  #drawNode(drawn, node, [x, y], radius, { share, words }, tasks, isSlow) {
+    set(drawn.group, { transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` });
+    if (isSlow) set(drawn.group, { "aria-label": `node ${node.name}, ${words}` });
     const held = tasks.filter((task) => task.name in node.rows);
     const width = radius > 14 ? 5 : 2.5;
     set(drawn.core, { r: radius, fill: share === null ? "var(--link)" : colourAt(share) });
@@ -137,7 +139,7 @@ export class NetworkView {
       const task = held[i];
       set(ring, { visibility: task ? "visible" : "hidden", r: radius + 4 + i * (width + 2),
         "stroke-width": width, stroke: task ? `var(--task-${task.colour})` : "none",
-        class: task?.with.length ? "ring" : "ring alone" });
+        class: task?.with.length || width < 5 ? "ring" : "ring alone" });
     });
     const half = radius * 0.9, sign = radius * 0.45, off = radius * 0.95;
     set(drawn.cross, { d: `M${-half} ${-half}L${half} ${half}M${half} ${-half}L${-half} ${half}` });

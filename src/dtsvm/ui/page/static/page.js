@@ -58,7 +58,15 @@ function say(kind, words) {
 
 // Drawing
 
-let drawnSlowly = 0;
+let drawnSlowly = -1e9;
+
+// What is off the screen is not drawn.
+const seen = new Set();
+const lookout = new IntersectionObserver((entries) => {
+  for (const { target, isIntersecting } of entries) isIntersecting ? seen.add(target) : seen.delete(target);
+  drawnSlowly = -1e9;
+  draw();
+}, { rootMargin: "200px" });
 
 function draw() {
   const { frame } = view;
@@ -70,12 +78,12 @@ function draw() {
   say(frame.state, frame.state);
   drawNumbers(frame);
   drawColours(frame);
-  network.draw(frame, nodeColour(), frame.tasks, view.selected);
-  const now = performance.now();
-  if (now - drawnSlowly < 240) { later(); return; }
+  const now = performance.now(), isSlow = now - drawnSlowly >= 490;
+  network.draw(frame, nodeColour(), frame.tasks, view.selected, isSlow);
+  if (!isSlow) { later(); return; }
   drawnSlowly = now;
   drawCharts(frame);
-  drawTable(frame);
+  if (seen.has($("table"))) drawTable(frame);
   drawLists(frame);
   drawControls(frame);
 }
@@ -83,7 +91,7 @@ function draw() {
 // What is drawn seldom must still be drawn when the last frame has come.
 let timer = null;
 function later() {
-  timer ??= setTimeout(() => { timer = null; draw(); }, 260);
+  timer ??= setTimeout(() => { timer = null; draw(); }, 500);
 }
 
 function drawNumbers(frame) {
@@ -168,9 +176,9 @@ function drawTable(frame) {
     row.append(...names.map((name) => element("th", name, { scope: "col" })));
     return row;
   });
-  const seen = new Set();
+  const named = new Set();
   for (const node of frame.nodes) {
-    seen.add(node.name);
+    named.add(node.name);
     let row = rows.get(node.name);
     if (!row) {
       row = element("tr");
@@ -189,7 +197,7 @@ function drawTable(frame) {
     while (row.children.length > cells.length + 1) row.lastChild.remove();
     cells.forEach((text, i) => write(row.children[i + 1], text));
   }
-  for (const [name, row] of rows) if (!seen.has(name)) { row.remove(); rows.delete(name); }
+  for (const [name, row] of rows) if (!named.has(name)) { row.remove(); rows.delete(name); }
 }
 
 function drawLists(frame) {
@@ -269,7 +277,7 @@ function drawTaskControls(frame, may) {
 
 function choose(name) {
   view.selected = name;
-  drawnSlowly = 0;
+  drawnSlowly = -1e9;
   draw();
 }
 
@@ -308,4 +316,5 @@ $("loss").addEventListener("change", () => ask("lose", { share: $("loss").value 
 const pace = () => Math.max(1, Math.round(10 ** $("pace").value));
 $("pace").addEventListener("input", () => write($("pace-shown"), String(pace())));
 $("pace").addEventListener("change", () => ask("pace", { rounds: pace() }));
+lookout.observe($("table"));
 listen();

@@ -19,7 +19,7 @@ from dtsvm.select.margins import read_table, scale_sums, table
 from dtsvm.select.posterior import given_prior, weights
 from dtsvm.select.sides import sides
 
-__all__ = ["Chosen", "Held", "Lane", "choose", "moments", "out_of_fold", "weigh"]
+__all__ = ["Chosen", "Held", "Job", "Lane", "choose", "moments", "out_of_fold", "weigh"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -47,7 +47,15 @@ class Lane(NamedTuple):
     side: Floats
 
 
-Train = Callable[[Candidate, Sequence[Lane]], Floats]  # (lane, task, feature with the bias last)
+class Job(NamedTuple):
+    """A candidate and the lanes it is to be trained on."""
+
+    candidate: Candidate
+    lanes: list[Lane]
+
+
+# Trains jobs side by side; gives (lane, task, feature with the bias last) for each.
+Train = Callable[[list[Job]], list[Floats]]
 
 
 @dataclass(frozen=True)
@@ -106,7 +114,7 @@ def choose(
     candidates : sequence of Candidate
         What to try.
     train : callable
-        Trains one candidate on several lanes over the network.
+        Trains candidates side by side over the network, each on several lanes.
     reference : int
         Which candidate, training alone, says how tasks stand to each other.
     total : callable
@@ -168,15 +176,17 @@ def _train_all(
     Returns classifiers (candidate, lane, task, feature with the bias last) and sides (lane, task).
     """
     plain = np.ones((len(lanes), held.n_tasks))
-    found: dict[int, Floats] = {}
-    found[reference] = train(candidates[reference], _with_sides(lanes, plain))
+    (own,) = train([Job(candidates[reference], _with_sides(lanes, plain))])
     has_turned = any(candidate.family.is_turned for candidate in candidates)
-    side = _sides(held, found[reference], lanes, total) if has_turned else plain
-    for m, candidate in enumerate(candidates):
-        if m != reference:
-            turned = side if candidate.family.is_turned else plain
-            found[m] = train(candidate, _with_sides(lanes, turned))
-    return np.stack([found[m] for m in range(len(candidates))]), side
+    side = _sides(held, own, lanes, total) if has_turned else plain
+    rest = [
+        Job(candidate, _with_sides(lanes, side if candidate.family.is_turned else plain))
+        for m, candidate in enumerate(candidates)
+        if m != reference
+    ]
+    found = train(rest) if rest else []
+    found.insert(reference, own)
+    return np.stack(found), side
 
 
 def _with_sides(lanes: list[Ints], side: Floats) -> list[Lane]:
@@ -184,8 +194,13 @@ def _with_sides(lanes: list[Ints], side: Floats) -> list[Lane]:
 
 
 def _sides(held: Held, own: Floats, lanes: list[Ints], total: Total) -> Floats:
-    counts = [np.bincount(held.task[rows], minlength=held.n_tasks) for rows in lanes]
-    n_rows = total(np.array(counts, float))
+    """Find each lane's sides; a task with rows of one class in it says nothing."""
+    counts = [
+        np.bincount(2 * held.task[rows] + (held.y[rows] > 0), minlength=2 * held.n_tasks)
+        for rows in lanes
+    ]
+    by_label = total(np.array(counts, float)).reshape(len(lanes), held.n_tasks, 2)
+    n_rows = np.where(by_label.min(axis=2) > 0, by_label.sum(axis=2), 0.0)
     return np.stack([sides(own[k, :, :-1], n_rows[k]) for k in range(len(lanes))])
 
 

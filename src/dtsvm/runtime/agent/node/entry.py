@@ -1,0 +1,90 @@
+"""What a node says about itself, in words that only it can sign."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+
+from dtsvm.runtime.agent.node.identity import Identity
+
+__all__ = ["Entry", "Statement"]
+
+Statement = tuple[str, str, int, bool]  # two tasks, how often that was said, do they train together
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One node's entry in everybody's roster.
+
+    Parameters
+    ----------
+    name : str
+        The node.
+    incarnation, sequence : int
+        Of two entries the one with the larger pair is the newer.
+    has_left : bool
+        Whether the node has left politely.
+    tasks : tuple
+        Name, scale and digest of the labels of every task held.
+    links : tuple
+        Every neighbour's name, and whether it is heard.
+    round : int
+        In which the entry was made.
+    told : int
+        How many changes the node has acknowledged to its owner, ever.
+    couples : tuple
+        What the node was told about tasks that train together.
+    agreement : bytes
+        Its half of a key agreement, new with every start.
+    certificate, signature : bytes
+        Who signed; empty in a network without certificates.
+    """
+
+    name: str
+    incarnation: int
+    sequence: int
+    has_left: bool = False
+    tasks: tuple[tuple[str, int, int], ...] = ()
+    links: tuple[tuple[str, bool], ...] = ()
+    round: int = 0
+    told: int = 0
+    couples: tuple[Statement, ...] = ()
+    agreement: bytes = b""
+    certificate: bytes = b""
+    signature: bytes = b""
+
+    @property
+    def age(self) -> tuple[int, int]:
+        """What makes one entry newer than another."""
+        return self.incarnation, self.sequence
+
+    @property
+    def heard(self) -> frozenset[str]:
+        """The neighbours it hears."""
+        return frozenset(name for name, is_heard in self.links if is_heard)
+
+    def is_newer_than(self, other: Entry) -> bool:
+        """Whether this one counts; of two of one age, which only its owner can make, the larger."""
+        return (self.age, self.content(0)) > (other.age, other.content(0))
+
+    def says_the_same_as(self, other: Entry) -> bool:
+        """Whether two entries differ in nothing but their age."""
+        return _aged(self) == _aged(other)
+
+    def content(self, network: int) -> bytes:
+        """Return what is signed: every field, in one spelling."""
+        said = [
+            "dtsvm entry", network, self.name, self.incarnation, self.sequence, self.has_left,
+            self.tasks, self.links, self.round, self.told, self.couples, self.agreement.hex(),
+            self.certificate.hex(),
+        ]  # fmt: skip
+        return json.dumps(said, separators=(",", ":")).encode()
+
+    def signed(self, network: int, identity: Identity) -> Entry:
+        """Return the entry as its owner signs it."""
+        mine = replace(self, agreement=identity.agreement, certificate=identity.certificate)
+        return replace(mine, signature=identity.sign(mine.content(network)))
+
+
+def _aged(entry: Entry) -> Entry:
+    return replace(entry, incarnation=0, sequence=0, round=0, signature=b"")

@@ -1,0 +1,216 @@
+"""A node as a member of the network: the tasks it holds, its links, and what it knows of others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dtsvm.errors import NetworkError, did_you_mean
+from dtsvm.problem import Settings
+from dtsvm.rounds import State
+from dtsvm.runtime.agent.node.ends import Ends
+from dtsvm.runtime.agent.node.holdings import Holding, Holdings
+from dtsvm.runtime.agent.node.identity import Identity, Nameless, Signer
+from dtsvm.runtime.agent.node.mail import Mail
+from dtsvm.runtime.agent.node.presence import Presence, Said
+from dtsvm.runtime.agent.node.roster import Roster
+from dtsvm.runtime.agent.node.timing import Timing
+
+__all__ = ["Member"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass
+class Member:
+    """One node of the network.
+
+    Parameters
+    ----------
+    name : str
+        The node's name.
+    neighbours : list of str
+        Who may talk to it.
+    n_features : int
+        Length of a row.
+    settings : Settings
+        The same at every node.
+    network : int
+        The network's id.
+    began : int
+        A number that grows with every start of the node, such as the time.
+    now : float
+        Seconds of any clock that only goes forward.
+    personal : bool
+        Whether different tasks of a group are linked across the network.
+    timing : Timing
+        How long it waits.
+    identity : Identity
+        What it signs with; without one, nobody has to sign anything.
+    """
+
+    name: str
+    neighbours: list[str]
+    n_features: int
+    settings: Settings
+    network: int
+    began: int
+    now: float = 0.0
+    personal: bool = False
+    timing: Timing = field(default_factory=Timing)
+    identity: Identity = field(default_factory=Nameless)
+
+    def __post_init__(self) -> None:
+        self.state = State(self.n_features, self.settings)
+        self.roster = Roster()
+        self.mail = {name: Mail() for name in self.neighbours}
+        self._held = Holdings(self.name, self.state)
+        self.holdings: dict[str, Holding] = self._held.tasks
+        self.ends = Ends(self.state)
+        self.presence = Presence(
+            self.name, self.network, self.began, self.roster, self.mail, self._held,
+            self.timing, self.identity, self.now,
+        )  # fmt: skip
+        self.round = 0
+        self.calm = 0
+        self.is_settled = False
+        self._announce(self.now)
+
+    def _wake(self) -> None:
+        """Go on training."""
+        self.calm = 0
+        self.is_settled = False
+
+    # What is held here
+
+    def enter(
+        self,
+        task: str,
+        X: Floats | None = None,
+        y: Floats | None = None,
+        labels: tuple[Any, Any] | None = None,
+    ) -> None:
+        """Let a task begin here, perhaps without rows; `labels` are the negative and the positive.
+
+        Neighbours that know a task's labels must have the same.
+        """
+        self._held.enter(task, X, y, labels)
+        self._announce(self.now)
+
+    def add_rows(self, task: str, X: Floats, y: Floats) -> None:
+        """Give a task more rows, and wake everybody up."""
+        self._held.add_rows(task, X, y)
+        self._announce(self.now, is_news=True)
+
+    def leave_task(self, task: str) -> None:
+        """Let a task go; what stays forgets it at once."""
+        self._held.leave(task)
+        self.ends.forget(task)
+        self._announce(self.now)
+
+    def couple(self, tasks: list[str]) -> None:
+        """Let tasks, here and everywhere, train together."""
+        self.say(self.presence.coupled(tasks))
+
+    def decouple(self, task: str) -> None:
+        """Let a task, here and everywhere, train alone."""
+        self.say(self.presence.decoupled(task))
+
+    def say(self, said: Said) -> None:
+        """Say this of tasks that train together."""
+        self.presence.said = said
+        self._announce(self.now, is_news=True)
+
+    def link(self, neighbour: str) -> None:
+        """Accept one more neighbour."""
+        self.check_link(neighbour)
+        self.mail.setdefault(neighbour, Mail())
+        self._announce(self.now)
+
+    def check_link(self, neighbour: str) -> None:
+        """Refuse a neighbour that this node cannot have."""
+        if neighbour == self.name:
+            raise NetworkError(f"Node {self.name!r} is linked to itself; a link joins two nodes.")
+        known = {*self.roster.entries, *self.mail, self.name}
+        twin = next((n for n in known if n.casefold() == neighbour.casefold()), neighbour)
+        if twin != neighbour:
+            raise NetworkError(
+                f"{neighbour!r} differs from node {twin!r} in case only. Choose another name."
+            )
+
+    def check_unlink(self, neighbour: str) -> None:
+        """Refuse to unlink who is no neighbour."""
+        if neighbour not in self.mail:
+            raise NetworkError(
+                f"Node {self.name!r} has no link to {neighbour!r}. "
+                f"{did_you_mean(neighbour, self.mail)}"
+            )
+
+    def unlink(self, neighbour: str) -> bytes:
+        """Talk to a neighbour no more; return the last message to it."""
+        self.check_unlink(neighbour)
+        mail = self.mail.pop(neighbour)
+        self._announce(self.now)
+        self.mail[neighbour] = mail
+        last = self._messages({})[neighbour]
+        del self.mail[neighbour]
+        return last
+
+    def leave(self) -> dict[str, bytes]:
+        """Leave politely: return the last messages."""
+        self.presence.has_left = True
+        self._announce(self.now)
+        return self.hello(self.now)
+
+    def hello(self, now: float) -> dict[str, bytes]:
+        """Return a sign of life for every neighbour."""
+        raise NotImplementedError
+
+    def _messages(self, told: dict[str, bytes]) -> dict[str, bytes]:
+        raise NotImplementedError
+
+    def holding(self, task: str) -> Holding:
+        """Return a task's place here, or refuse."""
+        return self._held.holding(task)
+
+    # Who is there
+
+    def _announce(self, now: float, *, is_news: bool = False) -> None:
+        """Renew the node's own entry if something in it has changed."""
+        self.now = now
+        if self.presence.announce(now, self.round, is_news=is_news):
+            self._wake()
+
+    def may_begin(self, now: float) -> bool:
+        """Whether everybody is here, or has been waited for long enough."""
+        self._announce(now)
+        return self.presence.may_begin(now, self.round)
+
+    @property
+    def present(self) -> list[str]:
+        """The neighbours heard and hearing."""
+        return self.presence.present
+
+    @property
+    def has_left(self) -> bool:
+        """Whether it has left politely."""
+        return self.presence.has_left
+
+    def tell_owner(self) -> None:
+        """Count a change that is acknowledged to the node's owner."""
+        self.presence.told += 1
+        self._announce(self.now)
+
+    def renew(self, ca: bytes, certificate: bytes, key: bytes, revoked: frozenset[int]) -> None:
+        """Sign with another certificate; forget all nodes whose own are good no more."""
+        if isinstance(self.identity, Signer):
+            self.identity.renew(ca, certificate, key, revoked)
+        for name, entry in list(self.roster.entries.items()):
+            if name != self.name and self.identity.objection(name, entry.certificate):
+                self.roster.drop(name)
+                if name in self.mail:
+                    self.mail[name].forget()
+        self._announce(self.now)

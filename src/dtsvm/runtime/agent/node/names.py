@@ -1,0 +1,47 @@
+"""Names of nodes and tasks, and addresses: what may be one, and how others' text is shown."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from dtsvm.errors import NetworkError
+
+__all__ = ["MOST_NAME", "NODE_NAME", "check_address", "check_name", "is_task", "shown"]
+
+NODE_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,61}[A-Za-z0-9])?")
+HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,252})|\[[0-9A-Fa-f:.]{2,45}\]")
+MOST_NAME = 128
+MOST_SHOWN = 80
+
+
+def check_name(name: Any) -> str:
+    """Return a node's name if certificates can carry it."""
+    if not isinstance(name, str) or not NODE_NAME.fullmatch(name):
+        raise NetworkError(
+            f"{name!r} cannot be the name of a node: use up to 63 letters, digits, dots, hyphens."
+        )
+    return name
+
+
+def check_address(address: Any) -> str:
+    """Return an address if it is host:port."""
+    host, _, port = str(address).rpartition(":")
+    is_port = port.isascii() and port.isdecimal() and 0 < int(port) < 65_536
+    if not is_port or not HOST.fullmatch(host):
+        raise NetworkError(f"{address!r} is no address: write host:port, such as 10.0.0.5:47001.")
+    return str(address)
+
+
+def is_task(name: str) -> bool:
+    """Whether a task may have this name: short, and nothing in it that a terminal obeys."""
+    return 0 < len(name) <= MOST_NAME and name.isprintable()
+
+
+def shown(text: object) -> str:
+    r"""Return what somebody else wrote so that it can be logged: quoted, escaped, cut.
+
+    >>> shown("a\tb")
+    "'a\\tb'"
+    """
+    return repr(str(text)[:MOST_SHOWN])

@@ -1,0 +1,78 @@
+"""What a node says to each neighbour: a head, values, and news while the other lacks them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dtsvm.runtime.agent.node import wire_pb2 as wire
+from dtsvm.runtime.agent.node.inbox import digest
+from dtsvm.runtime.agent.node.ledger import Ledger
+from dtsvm.runtime.agent.node.mail import Mail
+from dtsvm.runtime.agent.node.refuse import PROTOCOL
+from dtsvm.runtime.agent.node.roster import Roster
+
+__all__ = ["Head", "Outbox"]
+
+
+@dataclass(frozen=True)
+class Head:
+    """What every message of a node says of it now."""
+
+    incarnation: int
+    round: int
+    calm: int
+    is_settled: bool
+
+
+@dataclass
+class Outbox:
+    """Writes the messages of one node.
+
+    Parameters
+    ----------
+    node : str
+        The node.
+    network : int
+        The network's id.
+    settings : str
+        What all nodes have in common, as JSON.
+    """
+
+    node: str
+    network: int
+    settings: str
+    roster: Roster
+    ledger: Ledger
+    mail: dict[str, Mail]
+
+    def messages(self, head: Head, told: dict[str, bytes]) -> dict[str, bytes]:
+        """Return a message for every neighbour; `told` has the values, packed."""
+        top = wire.Message(
+            protocol=PROTOCOL,
+            network=self.network,
+            settings=digest(self.settings),
+            sender=self.node,
+            incarnation=head.incarnation,
+            round=head.round,
+            calm=head.calm,
+            is_settled=head.is_settled,
+            roster_digest=self.roster.digest,
+            ledger_digest=self.ledger.digest,
+        ).SerializeToString()
+        return {
+            name: top + told.get(name, b"") + self._news(mail) for name, mail in self.mail.items()
+        }
+
+    def _news(self, mail: Mail) -> bytes:
+        out = b""
+        if mail.roster_digest != self.roster.digest:
+            out += wire.Message(roster=self.roster.to_wire()).SerializeToString()
+        if mail.ledger_digest != self.ledger.digest:
+            out += wire.Message(ledger=self.ledger.to_wire()).SerializeToString()
+        if mail.heard_at is None:
+            out += wire.Message(said_settings=self.settings).SerializeToString()
+        return out
+
+    def is_told(self, mail: Mail) -> bool:
+        """Whether a neighbour has the same roster and ledger."""
+        return (mail.roster_digest, mail.ledger_digest) == (self.roster.digest, self.ledger.digest)

@@ -1,0 +1,190 @@
+"""The sum over the network: a wave up a tree of sums of subtrees, and down again with the total.
+
+Every node derives the same breadth-first tree from the same roster; the least name is the root. A
+sum has a name and a number; of each name one sum is under way at a time, with a larger number than
+the last. Each node adds its masked term to what its children sent and passes that to its parent;
+the root has the total and everybody passes it on to its children. What is sent is sent again until
+the other end shows that it has it, so lost messages only delay. When the roster changes, all begins
+anew: terms of two rosters never meet, for the masks would not cancel.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dtsvm.runtime.agent.node.masks import WIDTH, add, decode, encode, masked
+
+__all__ = ["Parcel", "Tree", "Wave"]
+
+Floats = NDArray[np.float64]
+Words = NDArray[np.uint64]
+Secrets = Callable[[], list[tuple[bytes, bool]]]
+
+
+@dataclass(frozen=True)
+class Tree:
+    """One node's place in a breadth-first tree."""
+
+    parent: str | None
+    children: tuple[str, ...]
+    depth: int = 0  # of the whole tree
+
+    @classmethod
+    def of(cls, name: str, links: Iterable[tuple[str, str]]) -> Tree:
+        """Find a node's place; `links` are those between the nodes that add up.
+
+        >>> Tree.of("b", [("a", "b"), ("b", "c"), ("a", "c")])
+        Tree(parent='a', children=(), depth=1)
+        """
+        around: dict[str, set[str]] = {name: set()}
+        for one, other in links:
+            around.setdefault(one, set()).add(other)
+            around.setdefault(other, set()).add(one)
+        root = min(around)
+        parent: dict[str, str | None] = {root: None}
+        edge, depth = [root], -1
+        while edge:
+            depth += 1
+            reached = [(n, v) for v in sorted(edge) for n in sorted(around[v]) if n not in parent]
+            for node, by in reached:
+                parent.setdefault(node, by)
+            edge = sorted({node for node, _ in reached})
+        children = tuple(sorted(n for n, by in parent.items() if by == name))
+        return cls(parent.get(name), children, max(depth, 0))
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """What one node tells another of one sum.
+
+    Parameters
+    ----------
+    wanted, done : int
+        The sum that the sender works at, and the last whose total it has.
+    up : bytes
+        Sum of the sender's subtree, for `wanted`, to its parent.
+    down : bytes
+        The total of `done`, to a child.
+    """
+
+    wanted: int = 0
+    done: int = 0
+    up: bytes = b""
+    down: bytes = b""
+
+
+@dataclass
+class Wave:
+    """One node's part in the sums of one name.
+
+    Parameters
+    ----------
+    name : str
+        What is summed, and for whom.
+    tree : Tree
+        The node's place.
+    epoch : int
+        Digest of the roster.
+    secrets : callable
+        Returns what the node shares with those it is masked with.
+    """
+
+    name: str
+    tree: Tree
+    epoch: int
+    secrets: Secrets
+    wanted: int = 0
+    done: int = 0
+    total: Floats | None = None
+    _mine: Words | None = None
+    _down: bytes = b""
+    _ups: dict[str, tuple[int, bytes]] = field(default_factory=dict)
+    _acknowledged: dict[str, int] = field(default_factory=dict)
+    _ahead: int = 0  # largest number that a neighbour works at
+
+    def begin(self, number: int, term: Floats) -> None:
+        """Add this node's term to the sum with this number."""
+        if number <= max(self.wanted, self.done):
+            raise ValueError(f"sum {number} of {self.name} was begun already")
+        self._mine = masked(encode(term), self.secrets(), self._id(number))
+        self.wanted = number
+        self._pass_on()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether this node waits for a total."""
+        return self.wanted > self.done
+
+    @property
+    def is_called(self) -> bool:
+        """Whether a neighbour works at a sum that this node has not begun."""
+        return self._ahead > self.wanted
+
+    def _id(self, number: int) -> bytes:
+        text = f"{self.epoch:x} {number} {self.name}".encode()
+        return hashlib.sha256(text).digest()
+
+    # Telling
+
+    def parcel(self, neighbour: str) -> Parcel:
+        """Return what a neighbour is to be told."""
+        up = down = b""
+        if neighbour == self.tree.parent and self.is_open:
+            up = self._sum() or b""
+        is_child = neighbour in self.tree.children
+        if is_child and self.done and self._acknowledged.get(neighbour, 0) < self.done:
+            down = self._down
+        return Parcel(self.wanted, self.done, up, down)
+
+    def has_something_for(self, neighbour: str) -> bool:
+        """Whether a neighbour lacks something that is here."""
+        parcel = self.parcel(neighbour)
+        return bool(parcel.up or parcel.down)
+
+    # Being told
+
+    def hear(self, neighbour: str, parcel: Parcel) -> bool:
+        """Take what a neighbour says; return whether there is a new total."""
+        self._ahead = max(self._ahead, parcel.wanted)
+        self._acknowledged[neighbour] = parcel.done
+        before = self.done
+        if neighbour in self.tree.children and parcel.up and parcel.wanted > self.done:
+            self._ups[neighbour] = (parcel.wanted, parcel.up)
+        is_for_me = neighbour == self.tree.parent and parcel.done == self.wanted
+        if is_for_me and self.is_open and parcel.down:
+            self._finish(parcel.down)
+        self._pass_on()
+        return self.done > before
+
+    def _pass_on(self) -> None:
+        if self.tree.parent is None and self.is_open:
+            total = self._sum()
+            if total is not None:
+                self._finish(total)
+
+    def _sum(self) -> bytes | None:
+        """Return the sum of this subtree, once all of it is known."""
+        assert self._mine is not None
+        total = self._mine
+        for child in self.tree.children:
+            number, data = self._ups.get(child, (0, b""))
+            if number != self.wanted or len(data) != WIDTH * len(total):
+                return None
+            total = add(total, _words(data))
+        return np.ascontiguousarray(total, "<u8").tobytes()
+
+    def _finish(self, data: bytes) -> None:
+        if self._mine is None or len(data) != WIDTH * len(self._mine):
+            return
+        self.done, self._down, self.total = self.wanted, data, decode(_words(data))
+        self._mine = None
+        self._ups = {c: kept for c, kept in self._ups.items() if kept[0] > self.done}
+
+
+def _words(data: bytes) -> Words:
+    return np.frombuffer(data, "<u8").reshape(-1, 2).astype(np.uint64)

@@ -1,0 +1,170 @@
+"""One connection: messages after their lengths, at no more than a neighbour's fair speed."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+
+from dtsvm.errors import NetworkError
+
+__all__ = ["Limits", "Stream"]
+
+LENGTH = 4  # bytes before every message, the highest first
+BURST_SECONDS = 2.0
+
+
+class Limits:
+    """How much a neighbour may say.
+
+    Parameters
+    ----------
+    most_bytes : int
+        Length of a message.
+    messages_per_second, bytes_per_second : float
+        What is read; who says more is read later, so that its own sending has to wait.
+    """
+
+    def __init__(
+        self,
+        most_bytes: int = 16_000_000,
+        messages_per_second: float = 4_000.0,
+        bytes_per_second: float = 200e6,
+    ) -> None:
+        self.most_bytes = most_bytes
+        self.messages_per_second = messages_per_second
+        self.bytes_per_second = bytes_per_second
+
+
+class Stream(asyncio.Protocol):
+    """A connection to another node, in the roles of dialler and dialled.
+
+    Parameters
+    ----------
+    on_open : callable
+        Called with the stream once it is connected; for TLS, see `Transport`.
+    on_message, on_close : callable
+        Called with the stream (and a message).
+    limits : Limits
+        How much may be said.
+    """
+
+    def __init__(
+        self,
+        on_open: Callable[[Stream], None],
+        on_message: Callable[[Stream, bytes], None],
+        on_close: Callable[[Stream], None],
+        limits: Limits,
+    ) -> None:
+        self._on_open, self._on_message, self._on_close = on_open, on_message, on_close
+        self.limits = limits
+        self.peer = ""  # who is at the other end, once that is known
+        self.is_open = False
+        self.is_admitted = False  # until it is known who it is, messages wait
+        self.is_writable = True
+        self.on_writable: Callable[[], None] = lambda: None
+        self.closed = asyncio.get_running_loop().create_future()
+        self.why = ""  # it was closed
+        self._buffer = bytearray()
+        self._allowance = BURST_SECONDS  # seconds of reading at full speed
+        self._read_at = asyncio.get_running_loop().time()
+
+    # Called by the event loop
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin."""
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        self.is_open = True
+        self._on_open(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Hand out whole messages."""
+        self._buffer += data
+        self._slow_down(self._hand_out() if self.is_admitted else 0, len(data))
+
+    def _hand_out(self) -> int:
+        n_messages = 0
+        while len(self._buffer) >= LENGTH and self.is_open:
+            length = int.from_bytes(self._buffer[:LENGTH], "big")
+            if length > self.limits.most_bytes:
+                self.close(f"a message of {length} bytes is too long")
+                break
+            if len(self._buffer) < LENGTH + length:
+                break
+            message = bytes(self._buffer[LENGTH : LENGTH + length])
+            del self._buffer[: LENGTH + length]
+            n_messages += 1
+            self._on_message(self, message)
+        return n_messages
+
+    def eof_received(self) -> bool:
+        """Close when the other end has closed."""
+        return False
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """End."""
+        self.is_open = False
+        self.why = self.why or (f"{error}" if error else "closed by the other end")
+        if not self.closed.done():
+            self.closed.set_result(None)
+        self._on_close(self)
+
+    def pause_writing(self) -> None:
+        """Let messages wait."""
+        self.is_writable = False
+
+    def resume_writing(self) -> None:
+        """Write what waits."""
+        self.is_writable = True
+        self.on_writable()
+
+    def _slow_down(self, n_messages: int, n_bytes: int) -> None:
+        """Read on only when what was read had been fairly said."""
+        loop = asyncio.get_running_loop()
+        now, limits = loop.time(), self.limits
+        cost = n_messages / limits.messages_per_second + n_bytes / limits.bytes_per_second
+        self._allowance = min(BURST_SECONDS, self._allowance + now - self._read_at) - cost
+        self._read_at = now
+        if self._allowance < 0.0 and self.is_open:
+            self.transport.pause_reading()
+            loop.call_later(-self._allowance, self._read_on)
+
+    def _read_on(self) -> None:
+        if self.is_open and not self.transport.is_closing():
+            self.transport.resume_reading()
+
+    # Called by the transport
+
+    def admit(self) -> None:
+        """Hand out messages from now on."""
+        self.is_admitted = True
+        self._hand_out()
+
+    def write(self, data: bytes) -> None:
+        """Write a message."""
+        if self.is_open and not self.transport.is_closing():
+            self.transport.write(len(data).to_bytes(LENGTH, "big") + data)
+
+    def close(self, why: str = "") -> None:
+        """Close at once."""
+        self.why = self.why or why
+        self.is_open = False
+        self.transport.abort()
+
+    async def secure(self, context: ssl.SSLContext, seconds: float) -> None:
+        """Have the other end prove who it is, in so many seconds."""
+        loop = asyncio.get_running_loop()
+        found = await loop.start_tls(
+            self.transport, self, context, server_side=True, ssl_handshake_timeout=seconds
+        )
+        if found is None:
+            raise NetworkError("the connection was closed during the handshake")
+        self.transport = found
+        self.is_open = True
+
+    @property
+    def certificate(self) -> bytes:
+        """The other end's certificate, DER; empty without TLS."""
+        tls = self.transport.get_extra_info("ssl_object")
+        return (tls.getpeercert(binary_form=True) or b"") if tls else b""

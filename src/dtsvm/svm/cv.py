@@ -1,0 +1,343 @@
+"""The estimator with nothing to set: C, coupling, company and sides chosen inside the network."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dtsvm.data.labels import find_classes
+from dtsvm.errors import DataError, NotConvergedWarning
+from dtsvm.problem import Model, Network, TaskModel
+from dtsvm.problem.settings import choice, count, positive, refusal
+from dtsvm.rounds import Info, Status
+from dtsvm.select import (
+    Candidate,
+    Choice,
+    Chosen,
+    Held,
+    candidates,
+    choose,
+    difference,
+    moments,
+    rate,
+    read_families,
+    split,
+)
+from dtsvm.svm.base import ConsensusSVM, Levels, frame_columns
+from dtsvm.svm.estimators import METHODS as BY_HAND
+from dtsvm.svm.lanes import Lanes, Progress
+from dtsvm.svm.placing import Networked
+from dtsvm.svm.rows import estimator_rows
+
+__all__ = ["DTSVMCV", "METHODS"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+SHOWN = 0.005  # a family with a smaller share is not listed
+
+
+class DTSVMCV(Networked):
+    """Related SVMs over a network, with C, coupling, company and sides chosen inside it.
+
+    Every task's classifier is a mean of candidates' classifiers, linear again. Candidates range
+    from a task alone over several degrees of sharing to one classifier for all, each as it is and
+    with tasks turned round, times C. Every node holds out its own rows in turn; what travels is
+    what training exchanges anyway, and sums of margins by task and candidate. The weights are a
+    posterior whose prior is learnt from all tasks, so a task of few rows follows what helps others.
+
+    Parameters
+    ----------
+    network : Network or str, optional
+        As in `DTSVM`.
+    candidates : {"all", "small", "alone"} or list of (bias, own share, turned), default="small"
+        Families to try: `bias` is "task", "common" or "mixed"; the own share θ gives the task's own
+        weights ε₂ = 1/θ and the common ones ε₁ = 1/(1 − θ). ("task", 1.0) must be among them.
+    C : float or list of float, optional
+        Values to try; 0.1, 1, 10 and 100 over the mean squared length of a row by default. The
+        objective is ½‖w‖² + C Σ hinge, as in `DSVM`.
+    folds : int or array-like of shape (n_rows,), default=3
+        How many times rows are held out, or which fold (from 0) holds out each row.
+    guard : {None, "alone"}
+        With "alone", a task with at least one held-out error fewer alone trains alone. Fewer single
+        tasks lose, the average loses a little.
+    refit : bool, default=True
+        Whether candidates that are used are trained on all rows in the end; else the mean of the
+        folds' classifiers is taken, which costs nothing more.
+    positive, task_column, node_column
+        As in `DTSVM`.
+    tol : float, default=0.01
+        Certified gap of every candidate.
+    max_rounds : int, default=3000
+        Rounds a candidate may take.
+    seed : int, default=0
+        Of the folds.
+    n_jobs : int, optional
+        Candidates trained at a time, by threads; all cores by default.
+    callback : callable, optional
+        Called with a `Progress` after every candidate.
+
+    Attributes
+    ----------
+    choices_ : list of Choice
+        A row a task: what was chosen, the error alone and as chosen with intervals, and a sentence.
+    candidates_ : list of Candidate
+        What was tried; `weights_` of shape (n_tasks, n_candidates) has their shares.
+    coef_, intercept_, node_coef_, node_intercept_, tasks_, nodes_, classes_, task_classes_
+        As in `DTSVM`; `common_coef_` is the mean over tasks and `specific_coef_` the rest.
+    info_ : Info
+        Rounds as if all candidates of a stage ran side by side, the worst gap, bytes of them all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dtsvm import DTSVMCV, Network
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(120, 5))
+    >>> task = np.repeat(["cough", "fever"], 60)
+    >>> node = np.tile(np.arange(6), 20)
+    >>> y = np.sign(X[:, 0] + 0.1) * np.where(task == "fever", -1, 1)
+    >>> clf = DTSVMCV(Network.ring(6)).fit(X, y, task=task, node=node)
+    >>> [choice.is_turned for choice in clf.choices_]
+    [False, True]
+    >>> clf.score(X, y, task=task) > 0.95
+    True
+    """
+
+    def __init__(
+        self,
+        network: Network | str | None = None,
+        *,
+        candidates: str | Sequence[Any] = "small",
+        C: float | Iterable[float] | None = None,
+        folds: int | ArrayLike = 3,
+        guard: str | None = None,
+        refit: bool = True,
+        positive: Any = None,
+        task_column: str | None = None,
+        node_column: str | None = None,
+        tol: float = 1e-2,
+        max_rounds: int = 3000,
+        seed: int = 0,
+        n_jobs: int | None = None,
+        callback: Callable[[Progress], None] | None = None,
+    ) -> None:
+        self.network = network
+        self.candidates = candidates
+        self.C = C
+        self.folds = folds
+        self.guard = guard
+        self.refit = refit
+        self.positive = positive
+        self.task_column = task_column
+        self.node_column = node_column
+        self.tol = tol
+        self.max_rounds = max_rounds
+        self.seed = seed
+        self.n_jobs = n_jobs
+        self.callback = callback
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        task: ArrayLike | None = None,
+        node: ArrayLike | None = None,
+    ) -> Self:
+        """Choose and train.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Rows of all nodes and tasks.
+        y : array-like of shape (n_rows,)
+            Labels; every task has its own two.
+        task, node : array-like of shape (n_rows,), optional
+            Each row's task and node; one task, one node by default.
+
+        Returns
+        -------
+        self
+            With `choices_`, `weights_`, `candidates_` and what the other estimators set.
+        """
+        self._check_options()
+        X, task, node = self._columns(X, task, node)
+        rows, labels = estimator_rows(self, X, y)
+        what = self._levels(task, len(rows), "task")
+        where = self._levels(node, len(rows), "node")
+        network, where = self._place(where, has_nodes=node is not None)
+        classes = find_classes(labels, what, self.positive, is_named=task is not None)
+        held = self._hold(rows, self._to_signs(labels, what, classes), what, where)
+        square, n = moments(rows).tolist()
+        lanes = self._lanes(held, where, network, square / n)
+        some = self._candidates(held.n_tasks, square / n)
+        chosen = choose(
+            held, some, lanes, reference=_reference(some, square / n), guard=self.guard,
+            refit=self.refit,
+        )  # fmt: skip
+        info = _joined(lanes)
+        tasks = _task_models(chosen, held, lanes, what[0], classes, self.refit)
+        self._take(
+            Model(type(self).__name__, self._settings(), network, tasks, info, rows.shape[1],
+                  *frame_columns(self))
+        )  # fmt: skip
+        self.candidates_, self.weights_ = chosen.candidates, chosen.weights
+        self.choices_ = _choices(chosen, what[0])
+        self._warn_lanes(lanes)
+        return self
+
+    def _check_options(self) -> None:
+        owner = type(self).__name__
+        if self.guard is not None:
+            choice(owner, "guard", self.guard, ("alone",))
+        positive(owner, "tol", self.tol)
+        count(owner, "max_rounds", self.max_rounds)
+        if self.n_jobs is not None and self.n_jobs != -1:
+            count(owner, "n_jobs", self.n_jobs)
+
+    def _candidates(self, n_tasks: int, mean_square: float) -> list[Candidate]:
+        owner = type(self).__name__
+        families = read_families(owner, self.candidates)
+        return candidates(families, n_tasks=n_tasks, mean_square=mean_square, C=self.C, owner=owner)
+
+    def _hold(self, X: Any, y: Floats, what: Levels, where: Levels) -> Held:
+        """Say which fold holds out each row."""
+        owner = type(self).__name__
+        if np.ndim(self.folds) == 0:
+            n = self.folds
+            if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 2:
+                raise refusal(owner, "folds", "an int of at least 2 or a fold for each row", n)
+            agent = where[1] * len(what[0]) + what[1]
+            return Held(X, y, what[1], split(y, agent, int(n), self.seed), len(what[0]), int(n))
+        fold = np.asarray(self.folds)
+        if len(fold) != len(y):
+            raise DataError(f"X has {len(y)} rows, but folds has {len(fold)}.")
+        if fold.dtype.kind not in "iu" or fold.min() < 0 or fold.max() < 1:
+            raise DataError("folds must number each row's fold with ints from 0, two at least.")
+        return Held(X, y, what[1], fold.astype(np.int64), len(what[0]), int(fold.max()) + 1)
+
+    def _lanes(self, held: Held, where: Levels, network: Network, mean_square: float) -> Lanes:
+        n_threads = os.cpu_count() or 1 if self.n_jobs in (None, -1) else self.n_jobs
+        return Lanes(
+            held, where, network, mean_square, self.tol, self.max_rounds, n_threads, self.callback
+        )
+
+    def _settings(self) -> dict[str, Any]:
+        """Drop what a file cannot keep: folds row by row."""
+        settings = super()._settings()
+        if np.ndim(self.folds) > 0:
+            settings["folds"] = len(np.unique(np.asarray(self.folds)))
+        if self.C is not None and not isinstance(self.C, (int, float)):
+            settings["C"] = [float(value) for value in self.C]
+        if not isinstance(self.candidates, str):
+            settings["candidates"] = [list(family) for family in self.candidates]
+        return settings
+
+    def _warn_lanes(self, lanes: Lanes) -> None:
+        ends = [end for stage in lanes.stages for end in stage]
+        late = [(c, info) for c, info in ends if info.status is not Status.CONVERGED]
+        if not late:
+            return
+        worst, info = max(late, key=lambda end: end[1].gap)
+        warnings.warn(
+            f"{len(late)} of {len(ends)} trainings of {type(self).__name__} stopped after "
+            f"{self.max_rounds} rounds above the tolerance {self.tol:g}; the worst, {worst.family} "
+            f"at C = {worst.C:.2g}, has a certified gap of {info.gap:.1e}: raise max_rounds, "
+            "leave out large C, standardise the features or raise tol.",
+            NotConvergedWarning,
+            stacklevel=3,
+        )
+
+
+def _reference(some: Sequence[Candidate], mean_square: float) -> int:
+    """The candidate that trains alone at C times the mean squared row nearest to 1."""
+    distance = [
+        abs(np.log(c.C * (mean_square or 1.0))) if c.family.is_alone else np.inf for c in some
+    ]
+    return int(np.argmin(distance))
+
+
+def _task_models(
+    chosen: Chosen,
+    held: Held,
+    lanes: Lanes,
+    tasks: list[Any],
+    classes: dict[Hashable, tuple[Any, Any]],
+    is_refitted: bool,
+) -> tuple[TaskModel, ...]:
+    """Mix the candidates' classifiers, the network's and every holder's own."""
+    nodes, node = lanes.where
+    common = chosen.classifiers[:, :-1].mean(axis=0)
+    found = []
+    for t, task in enumerate(tasks):
+        u = chosen.classifiers[t]
+        own = {}
+        for v in np.unique(node[held.task == t]).tolist():
+            mixed = _mixed_at(chosen, lanes, nodes[v], t) if is_refitted else u
+            own[nodes[v]] = mixed[None]
+        parts = u[None, :-1], u[-1:], common[None], (u[:-1] - common)[None]
+        found.append(TaskModel(task, classes[task], *parts, own))
+    return tuple(found)
+
+
+def _mixed_at(chosen: Chosen, lanes: Lanes, node: Hashable, t: int) -> Floats:
+    """One node's own mixture for a task."""
+    share = chosen.weights[t] * chosen.slopes
+    return np.asarray(
+        sum(
+            share[m] * lanes.by_node[chosen.candidates[m]][node][t]
+            for m in np.flatnonzero(share).tolist()
+        )
+    )
+
+
+def _choices(chosen: Chosen, tasks: list[Any]) -> list[Choice]:
+    return [_choice(chosen, tasks, t) for t in range(len(tasks))]
+
+
+def _choice(chosen: Chosen, tasks: list[Any], t: int) -> Choice:
+    share = chosen.weights[t]
+    families: dict[str, float] = {}
+    for candidate, part in zip(chosen.candidates, share.tolist(), strict=True):
+        families[str(candidate.family)] = families.get(str(candidate.family), 0.0) + part
+    shown = {name: part for name, part in families.items() if part >= SHOWN}
+    turned = sum(share[m] for m, c in enumerate(chosen.candidates) if c.family.is_turned)
+    alone = families.get("alone", 0.0)
+    n, wrong_alone, wrong, only_alone, only_chosen = chosen.wrong[t].tolist()
+    prices = np.log([c.C for c in chosen.candidates])
+    return Choice(
+        task=tasks[t],
+        n_rows=int(n),
+        weights=dict(sorted(shown.items(), key=lambda item: -item[1])),
+        C=float(np.exp(share @ prices)),
+        is_turned=bool(chosen.side[t] < 0 and turned > (1 - alone) / 2),
+        company=tuple(other for other in tasks if other != tasks[t]) if alone <= 0.5 else (),
+        alone=rate(wrong_alone, n),
+        chosen=rate(wrong, n),
+        difference=difference(only_chosen, only_alone, n),
+    )
+
+
+def _joined(lanes: Lanes) -> Info:
+    """One end for all: rounds as if candidates ran side by side, everything sent, the worst gap."""
+    stages = [[info for _, info in stage] for stage in lanes.stages]
+    every = [info for stage in stages for info in stage]
+    late = [info for info in every if info.status is not Status.CONVERGED]
+    worst = max(every, key=lambda info: info.gap)
+    return replace(
+        worst,
+        status=late[0].status if late else Status.CONVERGED,
+        n_rounds=sum(max(info.n_rounds for info in stage) for stage in stages),
+        messages_sent=sum(info.messages_sent for info in every),
+        bytes_sent=sum(info.bytes_sent for info in every),
+        seconds=sum(info.seconds for info in every),
+    )
+
+
+METHODS: dict[str, type[ConsensusSVM]] = {**BY_HAND, DTSVMCV.__name__: DTSVMCV}

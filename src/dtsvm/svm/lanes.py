@@ -1,0 +1,190 @@
+"""Candidates trained over the network: a session each, its folds side by side as groups in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dtsvm.problem import Network, TaskModel
+from dtsvm.rounds import Info
+from dtsvm.select import Candidate, Held, Job, Lane, Lift, best_bias
+from dtsvm.svm.session import Session
+
+__all__ = ["Lanes", "Progress"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Trained = tuple[Info, Floats, dict[Hashable, Floats]]  # (lane, task, p + 1); by node, last lane
+
+
+class Found(NamedTuple):
+    """One classifier with the bias last: the network's, and each holder's own."""
+
+    whole: Floats
+    nodes: dict[Hashable, Floats]
+
+    @classmethod
+    def of(cls, model: TaskModel, bias: float) -> Found:
+        """Move the biases by what the network's lacks."""
+        shift = np.zeros(model.coef.shape[1] + 1)
+        shift[-1] = bias - model.intercept[0]
+        whole = np.append(model.coef[0], model.intercept) + shift
+        return cls(whole, {node: own[0] + shift for node, own in model.nodes.items()})
+
+
+class Progress(NamedTuple):
+    """How far choosing is: candidates trained, of how many, and the last one's end."""
+
+    n_done: int
+    n_jobs: int
+    candidate: Candidate
+    info: Info
+
+
+@dataclass
+class Lanes:
+    """Trains candidates on lanes of the same rows, over one network.
+
+    A candidate that trains tasks together has one agent a node and lane, on lifted rows; alone, one
+    a node, task and lane. Nodes without rows pass messages on.
+
+    Parameters
+    ----------
+    held : Held
+        The rows.
+    where : (nodes, ndarray of shape (n_rows,))
+        Names of nodes, and which of them has each row.
+    network : Network
+        Nodes and links.
+    mean_square : float
+        Mean squared length of a row.
+    tol, max_rounds : float, int
+        When a session ends.
+    n_threads : int
+        Sessions at a time.
+    on_lane : callable, optional
+        Hears of every candidate that is done.
+    """
+
+    held: Held
+    where: tuple[list[Hashable], Ints]
+    network: Network
+    mean_square: float
+    tol: float
+    max_rounds: int
+    n_threads: int = 1
+    on_lane: Callable[[Progress], None] | None = None
+    stages: list[list[tuple[Candidate, Info]]] = field(default_factory=list)
+    by_node: dict[Candidate, dict[Hashable, Floats]] = field(default_factory=dict)
+    _lifted: dict[Any, Any] = field(default_factory=dict)
+
+    def __call__(self, jobs: list[Job]) -> list[Floats]:
+        """Train; what each node found by itself is kept in `by_node`, of the last call's lanes."""
+        stage: list[tuple[Candidate, Info]] = []
+        self.stages.append(stage)
+        first = _first_alike(jobs)
+        some = [job for k, job in enumerate(jobs) if first[k] == k]
+        found: dict[int, tuple[Floats, dict[Hashable, Floats]]] = {}
+        with ThreadPoolExecutor(self.n_threads) as pool:
+            trained = zip(sorted(set(first)), pool.map(self._train, some), strict=True)
+            for k, (info, answer, own) in trained:
+                stage.append((jobs[k].candidate, info))
+                found[k] = answer, own
+                if self.on_lane:
+                    self.on_lane(Progress(len(stage), len(some), jobs[k].candidate, info))
+        for k, job in enumerate(jobs):
+            self.by_node[job.candidate] = found[first[k]][1]
+        return [found[first[k]][0] for k in range(len(jobs))]
+
+    def _train(self, job: Job) -> Trained:
+        train = self._alone if job.candidate.family.is_alone else self._together
+        return train(job.candidate, job.lanes)
+
+    def _session(self, C: float) -> Session:
+        """½‖w‖² + C Σ hinge for every task of the session."""
+        return Session(
+            self.network, C=C, common_reg=2.0, specific_reg=2.0, tol=self.tol, relays="auto",
+            n_jobs=1,
+        )  # fmt: skip
+
+    def _together(self, candidate: Candidate, lanes: Sequence[Lane]) -> Trained:
+        held = self.held
+        lift = Lift(candidate.family, held.X.shape[1], held.n_tasks, self.mean_square)
+        rows, lane_of = _stacked(lanes)
+        side = np.stack([lane.side for lane in lanes])
+        y = held.y[rows] * side[lane_of, held.task[rows]]
+        found, info = self._run(candidate.C, self._lifted_rows(lift)[rows], y, rows, lane_of)
+        v = np.zeros((len(lanes), lift.width + 1))
+        for k, one in found.items():
+            v[k] = one.whole
+        last = found.get(len(lanes) - 1)
+        own = {
+            node: lift.classifiers(u) * side[-1][:, None]
+            for node, u in (last.nodes.items() if last else ())
+        }
+        return info, lift.classifiers(v) * side[:, :, None], own
+
+    def _alone(self, candidate: Candidate, lanes: Sequence[Lane]) -> Trained:
+        held = self.held
+        rows, lane_of = _stacked(lanes)
+        what = lane_of * held.n_tasks + held.task[rows]
+        found, info = self._run(candidate.C, held.X[rows], held.y[rows], rows, what)
+        out = np.zeros((len(lanes), held.n_tasks, held.X.shape[1] + 1))
+        own: dict[Hashable, Floats] = {}
+        for place, one in found.items():
+            k, t = divmod(place, held.n_tasks)
+            out[k, t] = one.whole
+            for node, u in one.nodes.items() if k == len(lanes) - 1 else ():
+                own.setdefault(node, np.full(out.shape[1:], np.nan))[t] = u
+        return info, out, own
+
+    def _run(
+        self, C: float, X: Any, y: Floats, rows: Ints, what: Ints
+    ) -> tuple[dict[int, Found], Info]:
+        """Run a session whose tasks, each for itself, are numbered by `what`."""
+        nodes, node = self.where
+        places, index = np.unique(what, return_inverse=True)
+        tasks: list[Hashable] = places.tolist()
+        session = self._session(C)
+        session._enter_all(
+            X, y, (nodes, node[rows]), (tasks, index), [[task] for task in tasks],
+            dict.fromkeys(tasks, (-1.0, 1.0)),
+        )  # fmt: skip
+        info = session.run(self.max_rounds, tol=self.tol)
+        models = session._task_models(tasks)
+        scores = np.zeros(len(y))
+        for k, one in enumerate(models):
+            mine = index == k
+            scores[mine] = X[mine] @ one.coef[0]
+        bias = best_bias(scores, y, index, len(tasks))
+        found = [Found.of(one, b) for one, b in zip(models, bias.tolist(), strict=True)]
+        return dict(zip(places.tolist(), found, strict=True)), info
+
+    def _lifted_rows(self, lift: Lift) -> Any:
+        key = lift.family[:2]
+        if key not in self._lifted:
+            rows = lift.rows(self.held.X, self.held.task)
+            self._lifted[key] = np.ascontiguousarray(rows.toarray())
+        return self._lifted[key]
+
+
+def _stacked(lanes: Sequence[Lane]) -> tuple[Ints, Ints]:
+    """All lanes' rows one after the other, and each one's lane."""
+    rows = np.concatenate([lane.rows for lane in lanes])
+    return rows, np.repeat(np.arange(len(lanes)), [len(lane.rows) for lane in lanes])
+
+
+def _first_alike(jobs: list[Job]) -> list[int]:
+    """For each job the first that is the same: where no task is turned, sides change nothing."""
+    seen: dict[Any, int] = {}
+    return [
+        seen.setdefault(
+            (*job.candidate.family[:2], job.candidate.C, *(s.side.tobytes() for s in job.lanes)), k
+        )
+        for k, job in enumerate(jobs)
+    ]

@@ -1,0 +1,171 @@
+"""Choosing over a network: what is chosen, that the network does not matter, refusals."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dtsvm import DTSVMCV, Network, load_model, save_model
+from dtsvm.errors import DataError, ParameterError
+from worlds import EXAMPLES, random_network
+
+
+def draw(seed=0, n_tasks=4, rows_a_task=24, p=4, turned=(), noise=0.4):
+    rng = np.random.default_rng(seed)
+    task = np.repeat([f"task {t}" for t in range(n_tasks)], rows_a_task)
+    index = np.repeat(np.arange(n_tasks), rows_a_task)
+    X = rng.normal(size=(len(task), p))
+    direction = rng.normal(size=p) + 0.2 * rng.normal(size=(n_tasks, p))
+    direction[list(turned)] *= -1
+    y = np.where((X * direction[index]).sum(axis=1) + noise * rng.normal(size=len(task)) > 0, 1, -1)
+    return X, y, task, rng.integers(4, size=len(task))
+
+
+FEW = [("task", 1.0), ("task", 0.6, True), ("common", 0.0), ("mixed", 0.5, True)]
+QUICK = {"C": [0.1, 1.0], "n_jobs": 1}
+
+
+def test_a_turned_task_is_found_said_and_used():
+    X, y, task, node = draw(turned=[2])
+    clf = DTSVMCV(Network.ring(4), **QUICK).fit(X, y, task=task, node=node)
+    assert [one.is_turned for one in clf.choices_] == [False, False, True, False]
+    assert ", turned round; " in str(clf.choices_[2])
+    assert clf.score(X, y, task=task) > 0.85
+
+
+def test_choices_tell_shares_that_add_up_errors_and_limits():
+    X, y, task, node = draw(1)
+    clf = DTSVMCV("ring", **QUICK).fit(X, y, task=task, node=node)
+    for one in clf.choices_:
+        assert sum(one.weights.values()) == pytest.approx(1.0, abs=0.05)
+        assert one.n_rows == 24
+        assert one.alone.low <= one.alone.value <= one.alone.high
+        assert one.chosen.low <= one.chosen.value <= one.chosen.high
+        assert one.difference.value == pytest.approx(one.chosen.value - one.alone.value)
+        assert 0.1 <= one.C <= 1.0
+    np.testing.assert_allclose(clf.weights_.sum(axis=1), 1.0)
+    assert len(clf.candidates_) == clf.weights_.shape[1] == 16
+
+
+def test_every_holder_answers_and_agrees_with_the_network_to_the_tolerance():
+    X, y, task, node = draw(2)
+    clf = DTSVMCV(Network.line(4), tol=1e-4, **QUICK).fit(X, y, task=task, node=node)
+    whole = clf.decision_function(X, task=task)
+    for v in range(4):
+        own = clf.decision_function(X, task=task, node=v)
+        assert np.abs(own - whole).max() < 0.1 * np.abs(whole).mean()
+
+
+@settings(max_examples=int(50 * EXAMPLES), deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), n_nodes=st.integers(2, 7))
+def test_spread_over_any_network_the_weights_are_those_of_pooled_rows(seed, n_nodes):
+    rng = np.random.default_rng(seed)
+    X, y, task, _ = draw(seed, n_tasks=3, rows_a_task=18, p=3, turned=rng.choice(3, 1))
+    options = {"folds": rng.permutation(len(y)) % 3, "C": [0.1, 1.0], "tol": 1e-8, "n_jobs": 1,
+               "max_rounds": 20_000, "candidates": FEW}  # fmt: skip
+    pooled = DTSVMCV(**options).fit(X, y, task=task)
+    node = rng.integers(n_nodes, size=len(y))
+    spread = DTSVMCV(random_network(rng, n_nodes), **options).fit(X, y, task=task, node=node)
+    np.testing.assert_allclose(spread.weights_, pooled.weights_, atol=1e-3)
+    f, g = (clf.decision_function(X, task=task) for clf in (spread, pooled))
+    np.testing.assert_allclose(f, g, atol=5e-3 * np.abs(g).max())
+
+
+def test_the_number_of_threads_changes_nothing():
+    X, y, task, node = draw(3)
+    one, two = (
+        DTSVMCV("ring", C=[0.1, 1.0], n_jobs=n).fit(X, y, task=task, node=node) for n in (1, 2)
+    )
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+    np.testing.assert_array_equal(one.weights_, two.weights_)
+
+
+def test_one_task_chooses_its_c_alone():
+    X, y, _, node = draw(4, n_tasks=1, rows_a_task=60)
+    clf = DTSVMCV("complete").fit(X, y, node=node)
+    assert [str(c.family) for c in clf.candidates_] == ["alone"] * 4
+    assert str(clf.choices_[0]).startswith("0 trains alone; ")
+    assert clf.score(X, y) > 0.85
+
+
+def test_a_task_of_two_rows_and_a_task_of_one_class_follow_the_others():
+    X, y, task, node = draw(5, n_tasks=5, rows_a_task=30, noise=0.1)
+    small = np.flatnonzero(task == "task 0")
+    two = small[[np.argmax(y[small] > 0), np.argmax(y[small] < 0)]]
+    single = np.flatnonzero((task == "task 1") & (y > 0))[:6]
+    kept = np.concatenate(
+        [two, single, np.flatnonzero(np.isin(task, ["task 2", "task 3", "task 4"]))]
+    )
+    clf = DTSVMCV("ring", n_jobs=1).fit(X[kept], y[kept], task=task[kept], node=node[kept])
+    mine = task == "task 0"
+    assert clf.score(X[mine], y[mine], task=task[mine]) > 0.75
+    assert [one.n_rows for one in clf.choices_] == [2, 6, 30, 30, 30]
+
+
+def test_nodes_without_rows_or_with_one_class_pass_messages_on():
+    X, y, task, _ = draw(6)
+    node = np.where(y > 0, 0, 4)
+    clf = DTSVMCV(Network.line(5), **QUICK).fit(X, y, task=task, node=node)
+    assert clf.score(X, y, task=task) > 0.85
+    assert clf.node_coef_.shape == (5, 4, 4)
+    assert np.isnan(clf.node_coef_[2]).all()
+
+
+def test_each_node_may_have_a_task_of_its_own():
+    X, y, task, _ = draw(7, n_tasks=5)
+    node = np.array([int(name[-1]) for name in task])
+    clf = DTSVMCV(Network.ring(5), **QUICK).fit(X, y, task=task, node=node)
+    assert clf.score(X, y, task=task) > 0.85
+
+
+def test_with_the_guard_no_task_makes_more_held_out_errors_than_alone():
+    X, y, task, node = draw(8, noise=3.0)
+    clf = DTSVMCV("ring", guard="alone", **QUICK).fit(X, y, task=task, node=node)
+    assert all(one.chosen.value <= one.alone.value for one in clf.choices_)
+
+
+def test_without_a_refit_every_holder_has_the_mean_of_the_folds():
+    X, y, task, node = draw(9)
+    clf = DTSVMCV("ring", refit=False, **QUICK).fit(X, y, task=task, node=node)
+    np.testing.assert_array_equal(clf.node_coef_[0], clf.coef_)
+    assert clf.score(X, y, task=task) > 0.85
+
+
+def test_progress_names_every_candidate_that_is_done():
+    X, y, task, node = draw(10)
+    seen = []
+    DTSVMCV("ring", callback=seen.append, refit=False, candidates="alone", **QUICK).fit(
+        X, y, task=task, node=node
+    )
+    assert [(p.n_done, p.n_jobs, p.candidate.C) for p in seen] == [(1, 1, 0.1), (1, 1, 1.0)]
+
+
+def test_a_saved_model_predicts_the_same(tmp_path):
+    X, y, task, node = draw(11)
+    clf = DTSVMCV("ring", folds=np.arange(len(y)) % 3, **QUICK).fit(X, y, task=task, node=node)
+    save_model(clf, tmp_path / "model.json")
+    again = load_model(tmp_path / "model.json")
+    assert isinstance(again, DTSVMCV)
+    np.testing.assert_array_equal(
+        again.decision_function(X, task=task), clf.decision_function(X, task=task)
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "sentence"),
+    [
+        ({"folds": 1}, ParameterError, "The 'folds' parameter of DTSVMCV must be an int of at "
+         "least 2 or a fold for each row. Got 1 instead."),
+        ({"folds": [0, 1]}, DataError, "X has 96 rows, but folds has 2."),
+        ({"guard": "alon"}, ParameterError, "Unknown 'guard' of DTSVMCV: 'alon'. Choose from "
+         "alone. Did you mean 'alone'?"),
+        ({"C": []}, ParameterError, "The 'C' parameter of DTSVMCV must name at least one value."),
+        ({"tol": 0}, ParameterError, "The 'tol' parameter of DTSVMCV must be a positive float. Got "
+         "0 instead."),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused_in_one_sentence(options, error, sentence):
+    X, y, task, node = draw()
+    with pytest.raises(error) as caught:
+        DTSVMCV("ring", **options).fit(X, y, task=task, node=node)
+    assert str(caught.value) == sentence

@@ -1,0 +1,340 @@
+"""Bad files: each is refused in one sentence that names file, place and remedy."""
+
+import gzip
+import io
+import zipfile
+
+import numpy as np
+import pytest
+
+HEADER = "age,dose,ward,sick\n"
+GOOD = HEADER + "".join(f"{40 + i}.5,{i % 4}.5,{'AB'[i % 2]},{i % 2}\n" for i in range(12))
+
+
+def npz(**arrays):
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+def liar():
+    """An npz whose X claims 73 TiB."""
+    header = io.BytesIO()
+    claim = {"descr": "<f8", "fortran_order": False, "shape": (10_000_000, 1_000_000)}
+    np.lib.format.write_array_header_1_0(header, claim)
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("X.npy", header.getvalue() + bytes(80))
+    return file.getvalue()
+
+
+def replaced(old, new):
+    return GOOD.replace(old, new, 1)
+
+
+# What is wrong: the content, and what is said about it.
+CSV = {
+    "an empty file": ("", "a.csv is empty. Give a file with rows."),
+    "a header alone": (HEADER, "a.csv has columns but no rows. Give a file with rows."),
+    "a blank first line": (
+        "\n" + GOOD,
+        "a.csv, line 1 is blank. Put the column names on the first line.",
+    ),
+    "no header": (
+        "1,2,3\n4,5,6\n",
+        "a.csv, line 1 holds only numbers, no column names. Put the names on the first line.",
+    ),
+    "an unnamed column": (
+        "," + GOOD,
+        "a.csv, line 1: column 1 has no name. Name it, or remove it (pandas writes no such column "
+        "with index=False).",
+    ),
+    "a name twice": (
+        GOOD.replace("dose", "age", 1),
+        "a.csv, line 1: 2 columns are called 'age'. Rename them.",
+    ),
+    "300,000 columns": (
+        ",".join(f"c{i}" for i in range(300_000)) + "\n",
+        "a.csv, line 1 names 300,000 columns; at most 100,000 can be read. Leave out what is not "
+        "needed, or turn rows into columns.",
+    ),
+    "a short row": (
+        GOOD + "50.5,1.5,A\n",
+        "a.csv, line 14: expected 4 columns, got 3. Give every row one value for each column name.",
+    ),
+    "a long row": (
+        GOOD + "50.5,x,y,z,A,1\n",
+        "a.csv, line 14: expected 4 columns, got 6. Give every row one value for each column name.",
+    ),
+    "decimal commas between commas": (
+        GOOD + "50,5,1,5,A,1\n",
+        "a.csv, line 14: expected 4 columns, got 6. Give every row one value for each column name; "
+        "a decimal comma needs quotes, or semicolons between values.",
+    ),
+    "an open quote": (
+        GOOD + '"50.5,1.5,A,1\n',
+        "a.csv, line 14: unexpected end of data. Mend the line.",
+    ),
+    "text after a quote": (
+        GOOD + '"50.5"x,1.5,A,1\n',
+        "a.csv, line 14: ',' expected after '\"'. Mend the line.",
+    ),
+    "Latin-1": (
+        (GOOD + "50.5,1.5,Caf\xe9,1\n").encode("latin-1"),
+        "a.csv, line 14: byte 0xe9 is not UTF-8 text. Save the file as UTF-8.",
+    ),
+    "half of UTF-16": (
+        GOOD.encode("utf-16")[:-1],
+        "a.csv is not whole UTF-16-LE text. Save it as UTF-8.",
+    ),
+    "a NUL byte": (
+        GOOD + "50.5,1.5,A\0,1\n",
+        "a.csv, line 14: a NUL byte; is this text? Save it as UTF-8.",
+    ),
+    "a word among numbers": (
+        replaced("41.5", "old"),
+        "a.csv, line 3: column 'age' has 'old', which is not a number. Mend it, or declare the "
+        "column a category.",
+    ),
+    "a number with its unit": (
+        replaced("41.5", "41.5 years"),
+        "a.csv, line 3: column 'age' has '41.5 years', which is not a number. Mend it, or declare "
+        "the column a category.",
+    ),
+    "two ways to write a number": (
+        GOOD.replace(",", ";").replace("41.5", "41,5"),
+        "a.csv, line 3: column 'age' has '41,5', which is not a number. Mend it, or declare the "
+        "column a category.",
+    ),
+    "thousands or decimals": (
+        "age;dose;sick\n1,234;1;0\n2,500;2;1\n",
+        "a.csv, line 2: column 'age' has '1,234', which may mean 1234 or 1.234. Write it without "
+        "the comma, or with a point.",
+    ),
+    "points beside decimal commas": (
+        "age;dose;sick\n61,5;1.234;0\n62,5;2.500;1\n",
+        "a.csv, line 2: column 'dose' has '1.234', which may mean thousands, as column 'age' is "
+        "written with commas. Write it without the point, or as a decimal comma.",
+    ),
+    "infinity": (
+        replaced("41.5", "inf"),
+        "a.csv, line 3: column 'age' has inf, which is not a finite number. Fill it in or remove "
+        "the row.",
+    ),
+    "1e160": (
+        replaced("41.5", "1e160"),
+        "a.csv, line 3: column 'age' has 1e+160, beyond ±1e+100. Use a larger unit or mend the "
+        "value.",
+    ),
+    "a missing label": (
+        replaced(",B,1", ",B,"),
+        "a.csv, line 3: column 'sick' has no value. Every row needs a label; fill it in or remove "
+        "the row.",
+    ),
+    "a label that says it is missing": (
+        replaced(",B,1", ",B,NA"),
+        "a.csv, line 3: column 'sick' has no value. Every row needs a label; fill it in or remove "
+        "the row.",
+    ),
+    "no such label": (
+        GOOD.replace("sick", "ill", 1),
+        "a.csv has no column 'sick' for the label. Choose from age, dose, ward, ill.",
+    ),
+    "one label only": (
+        GOOD.replace(",0\n", ",1\n"),
+        "a.csv: column 'sick' has only the label 1. A classifier needs rows of two; name another "
+        "column with --label, or add rows.",
+    ),
+    "nothing to learn from": (
+        "country,sick\nDK,0\nDK,1\n",
+        "No column is left to make a feature of. Column 'country' is 'DK' in every row; it is "
+        "left out.",
+    ),
+    "labels alone": ("sick\n0\n1\n", "No column is left to make a feature of."),
+    "a web page": (
+        "<!DOCTYPE html>\n<html><body>Log in</body></html>\n",
+        "a.csv has no column 'sick' for the label. Choose from <!DOCTYPE html>.",
+    ),
+    "another alphabet's comma": (
+        GOOD.replace(",", "|"),
+        "a.csv has no column 'sick' for the label. Choose from age|dose|ward|sick.",
+    ),
+}
+
+OTHERS = {
+    "a cut gzip": (
+        "a.csv.gz",
+        gzip.compress(GOOD.encode())[:-9],
+        "a.csv.gz is gzip, but cut short or damaged (Compressed file ended before the "
+        "end-of-stream marker was reached). Copy it again.",
+    ),
+    "a gzipped npz": ("a.npz.gz", b"x", "a.npz.gz: only CSV is read from gzip. Unzip it first."),
+    "an Excel file": (
+        "a.xlsx",
+        b"PK",
+        "a.xlsx has the unsupported suffix '.xlsx'. Choose from .csv, .tsv, .parquet, .npz.",
+    ),
+    "text called npz": ("a.npz", b"hello", "a.npz is not an npz file. Write it with numpy.savez."),
+    "an npz without X": (
+        "a.npz",
+        npz(sick=[0, 1]),
+        "a.npz has no array 'X'. Store the features as X, one row a sample.",
+    ),
+    "an npz of one dimension": (
+        "a.npz",
+        npz(X=[1.0, 2.0], sick=[0, 1]),
+        "a.npz has an array 'X' of shape (2,). Store the features as X, one row a sample.",
+    ),
+    "an npz with too few labels": (
+        "a.npz",
+        npz(X=np.eye(3), sick=[0, 1]),
+        "a.npz: X has 3 rows, but sick has shape (2,).",
+    ),
+    "an npz with pickles": (
+        "a.npz",
+        npz(X=np.eye(2), sick=np.array([{}, {}], object)),
+        "a.npz, array 'sick' cannot be read: Object arrays cannot be loaded when "
+        "allow_pickle=False. Save plain arrays of numbers or strings with numpy.savez.",
+    ),
+    "an npz that claims 73 TiB": (
+        "a.npz",
+        liar(),
+        "a.npz, array 'X' claims 80,000,000,000,000 bytes, but the file holds 208. Write it again "
+        "with numpy.savez.",
+    ),
+    "names that do not fit": (
+        "a.npz",
+        npz(X=np.eye(2), sick=[0, 1], feature_names=["a"]),
+        "a.npz: X has 2 columns, but feature_names has 1 different names.",
+    ),
+    "an empty Parquet": ("a.parquet", b"", "a.parquet is empty. Give a file with rows."),
+}
+
+
+def refused(run, tmp_path, *args, exit_code=1):
+    before = {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    result = run(*args, exit_code=exit_code)
+    assert result.stdout == ""
+    assert {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
+    return result.stderr
+
+
+@pytest.mark.parametrize("case", CSV)
+def test_a_csv_file_is_refused_for(run, tmp_path, case):
+    content, sentence = CSV[case]
+    (tmp_path / "a.csv").write_bytes(content if isinstance(content, bytes) else content.encode())
+    said = refused(run, tmp_path, "train", "a.csv", "--label", "sick")
+    assert said == f"Error: {sentence}\n"
+
+
+@pytest.mark.parametrize("case", OTHERS)
+def test_a_file_is_refused_for(run, tmp_path, case):
+    name, content, sentence = OTHERS[case]
+    (tmp_path / name).write_bytes(content)
+    assert refused(run, tmp_path, "train", name, "--label", "sick") == f"Error: {sentence}\n"
+
+
+def test_a_damaged_parquet_is_refused(run, tmp_path):
+    (tmp_path / "a.parquet").write_bytes(b"PAR1 and then nothing")
+    said = refused(run, tmp_path, "train", "a.parquet", "--label", "sick")
+    assert said.startswith("Error: a.parquet cannot be read as Parquet: ")
+    assert said.count("\n") == 1
+
+
+PAIRS = {
+    "a column that one site lacks": (
+        GOOD.replace("dose,", "", 1).replace(".5,0.5", ".5").replace(".5,1.5", ".5")
+        .replace(".5,2.5", ".5").replace(".5,3.5", ".5"),
+        "Node b has no column 'dose'; a has it as a number. Add it, or let it be filled in with "
+        'missing_columns = "impute".',
+    ),
+    "a number here, words there": (
+        GOOD.replace(",0.5,", ",low,").replace(",1.5,", ",mid,").replace(",2.5,", ",mid,")
+        .replace(",3.5,", ",high,"),
+        "Node b has 'dose' as categories (high, low, mid); a has it as a number. Write it alike, "
+        "or declare its kind.",
+    ),
+    "labels of another spelling": (
+        GOOD.replace(",0\n", ",no\n").replace(",1\n", ",yes\n"),
+        "Node b has labels 'no', 'yes'; a has 0, 1. Write them alike.",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PAIRS)
+def test_two_sites_are_refused_for(run, tmp_path, case):
+    content, sentence = PAIRS[case]
+    (tmp_path / "a.csv").write_text(GOOD)
+    (tmp_path / "b.csv").write_text(content)
+    said = refused(run, tmp_path, "train", "a.csv", "b.csv", "--label", "sick")
+    assert said == f"Error: {sentence}\n"
+
+
+def test_another_unit_is_refused(run, tmp_path):
+    (tmp_path / "a.csv").write_text(GOOD.replace("dose", "dose (mg)", 1))
+    (tmp_path / "b.csv").write_text(GOOD.replace("dose", "dose (g)", 1))
+    said = refused(run, tmp_path, "train", "a.csv", "b.csv", "--label", "sick")
+    assert said == "Error: Node b has 'dose' in g; a has it in mg. Convert one of them.\n"
+
+
+def test_measurements_are_no_labels(run, tmp_path):
+    (tmp_path / "a.csv").write_text(GOOD)
+    assert refused(run, tmp_path, "train", "a.csv", "--label", "age") == (
+        "Error: a.csv: column 'age' has 12 different values, so it is no label. Name a column of "
+        "classes with --label, or make classes of it first.\n"
+    )
+
+
+def test_an_input_is_never_written_over(run, tmp_path):
+    (tmp_path / "a.csv").write_text(GOOD)
+    (tmp_path / "link.csv").symlink_to("a.csv")
+    for out in ("a.csv", "./a.csv", "link.csv"):
+        assert refused(run, tmp_path, "train", "a.csv", "--label", "sick", "--out", out) == (
+            f"Error: {out.removeprefix('./')} is one of the files to read. Write to another file.\n"
+        )
+    run("train", "a.csv", "--label", "sick")
+    for out in ("a.csv", "model.json"):
+        said = refused(run, tmp_path, "predict", "model.json", "a.csv", "--out", out)
+        assert said == f"Error: {out} is one of the files to read. Write to another file.\n"
+
+
+def test_a_negative_weight_is_refused(run, tmp_path):
+    (tmp_path / "a.csv").write_text(GOOD.replace(",0.5,", ",-2,", 1))
+    said = refused(run, tmp_path, "train", "a.csv", "--label", "sick", "--weight", "dose")
+    assert said == (
+        "Error: a.csv, line 2: column 'dose' has -2. A row's weight is a number that is not "
+        "negative.\n"
+    )
+
+
+def test_a_wrong_kind_is_wrong_usage(run, tmp_path):
+    (tmp_path / "a.csv").write_text(GOOD)
+    said = refused(
+        run, tmp_path, "train", "a.csv", "--label", "sick", "--kind", "ward=text", exit_code=2
+    )
+    assert said.splitlines()[-1] == (
+        "Error: --kind ward=text: write COLUMN=KIND, with a kind of number, yes/no, category, "
+        "date, id."
+    )
+
+
+def test_a_strange_value_at_prediction_is_refused(run, tmp_path):
+    (tmp_path / "a.csv").write_text(GOOD)
+    run("train", "a.csv", "--label", "sick")
+    (tmp_path / "new.csv").write_text("age,dose,ward\nold,1.5,A\n")
+    assert refused(run, tmp_path, "predict", "model.json", "new.csv") == (
+        "Error: new.csv, line 2: column 'age' has 'old', which is not a number. Mend it, or "
+        "declare the column a category.\n"
+    )
+
+
+@pytest.mark.parametrize("command", ["live", "agent"])
+def test_a_deeply_nested_plan_or_node_is_refused(run, tmp_path, command):
+    (tmp_path / "plan.toml").write_text("a = " + "[" * 100_000)
+    assert refused(run, tmp_path, command, "plan.toml") == (
+        "Error: plan.toml is nested too deeply. Write lists and tables flat.\n"
+    )
+
+
+def test_there_are_more_than_forty():
+    assert len(CSV) + len(OTHERS) + len(PAIRS) + 8 >= 40

@@ -1,0 +1,161 @@
+"""From three hospitals' raw files to a classifier: the command line against pooled scikit-learn."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.metrics import balanced_accuracy_score, roc_auc_score
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import SVC
+
+from dtsvm.data.sample import SITES, read_site
+from dtsvm.svm.model_file import read_model
+
+FILES = ["north.csv", "south.csv", "west.csv"]
+TRAIN = ["train", *FILES, "--label", "readmitted", "--features",
+         "age,creatinine,dose,smoker,ward,patient_id,admitted,country", "--method", "dsvm",
+         "--network", "ring", "--tol", "1e-8", "--max-rounds", "100000"]  # fmt: skip
+
+
+@pytest.fixture
+def sites(run, tmp_path):
+    run("demo", "sites", "--out", ".")
+    return tmp_path
+
+
+def pooled_frames():
+    """The four files as a careful person would read each with pandas."""
+    north = pd.read_csv(io.BytesIO(read_site("north")))
+    south = pd.read_csv(io.BytesIO(read_site("south")), sep=";", decimal=",", thousands=".")
+    west = pd.read_csv(io.BytesIO(read_site("west")), sep="\t", na_values=".")
+    west["smoker"] = west["smoker"].map({1: "yes", 0: "no"})
+    new = pd.read_csv(io.BytesIO(read_site("new")))
+    return pd.concat([north, south, west], ignore_index=True), new
+
+
+def pooled_pipeline():
+    numbers = ["age (years)", "creatinine (mg/dl)", "dose (mg)"]
+    gaps = ("gaps", MissingIndicator(features="missing-only"))
+    scaled = FeatureUnion([("value", make_pipeline(SimpleImputer(), StandardScaler())), gaps])
+    switch = FeatureUnion([("value", SimpleImputer()), gaps])
+    one_hot = make_pipeline(
+        SimpleImputer(strategy="constant", fill_value="(missing)"),
+        OneHotEncoder(min_frequency=10, handle_unknown="infrequent_if_exist"),
+    )
+    columns = ColumnTransformer(
+        [("number", scaled, numbers), ("switch", switch, ["smoker"]), ("level", one_hot, ["ward"])]
+    )
+    return make_pipeline(columns, SVC(kernel="linear", C=1.0, tol=1e-10))
+
+
+def as_numbers(frame):
+    return frame.assign(smoker=frame["smoker"].map({"yes": 1.0, "no": 0.0}))
+
+
+@pytest.fixture
+def pooled():
+    rows, new = pooled_frames()
+    return pooled_pipeline().fit(as_numbers(rows), rows["readmitted"]), as_numbers(new)
+
+
+def answers(text):
+    lines = list(csv.DictReader(io.StringIO(text)))
+    return [line["label"] for line in lines], np.array([float(x["decision"]) for x in lines]), lines
+
+
+def test_three_messy_files_end_where_the_pooled_pipeline_ends(run, sites, pooled):
+    pipeline, new = pooled
+    run(*TRAIN)
+    labels, values, lines = answers(run("predict", "model.json", "new.csv").stdout)
+    np.testing.assert_allclose(values, pipeline.decision_function(new), atol=1e-3)
+    assert labels == pipeline.predict(new).tolist()
+    assert [line["patient_id"] for line in lines] == new["patient_id"].astype(str).tolist()
+
+
+def test_shuffled_columns_change_nothing_that_matters(run, sites, pooled):
+    rng = np.random.default_rng(0)
+    for name in FILES:
+        delimiter = {"north.csv": ",", "south.csv": ";", "west.csv": "\t"}[name]
+        text = (sites / name).read_text(encoding="utf-8-sig")
+        table = list(csv.reader(io.StringIO(text), delimiter=delimiter))
+        order = rng.permutation(len(table[0]))
+        with open(sites / name, "w", newline="") as file:
+            writer = csv.writer(file, delimiter=delimiter)
+            writer.writerows([row[j] for j in order] for row in table)
+    run(*TRAIN)
+    pipeline, new = pooled
+    _, values, _ = answers(run("predict", "model.json", "new.csv").stdout)
+    np.testing.assert_allclose(values, pipeline.decision_function(new), atol=1e-3)
+
+
+def test_evaluate_says_what_scikit_learn_says(run, sites, pooled):
+    pipeline, new = pooled
+    run(*TRAIN)
+    found = json.loads(run("evaluate", "model.json", "new.csv", "--json").stdout)
+    truth, said = new["readmitted"], pipeline.predict(new)
+    assert found["error"] == np.mean(truth != said)
+    assert found["guess_error"] == np.mean(truth == "yes")
+    assert np.isclose(found["balanced_accuracy"], balanced_accuracy_score(truth, said))
+    entry = found["tasks"][0]
+    decision = pipeline.decision_function(new)
+    assert np.isclose(entry["auc"], roc_auc_score(truth == "yes", decision), atol=1e-3)
+    assert np.array_equal(np.trace(entry["confusion"]), (truth == said).sum())
+
+
+def test_what_is_left_out_is_said(run, sites):
+    lines = run(*TRAIN).stdout.splitlines()
+    assert lines[:3] == [
+        "Column 'patient_id' looks like an identifier and is left out; declare its kind to use it.",
+        "Column 'admitted' holds dates and is left out; declare its kind to use it.",
+        "Column 'country' is 'Freedonia' in every row; it is left out.",
+    ]
+
+
+def test_held_out_rows_play_no_part_in_training_or_preparation(run, sites):
+    run("train", *FILES, "--label", "readmitted", "--task", "disease", "--holdout", "0.25")
+    plan = read_model("model.json").preparation
+    assert plan["n_rows"] == 360 - 89
+    text = run("train", *FILES, "--label", "readmitted", "--task", "disease", "--holdout",
+               "0.25").stdout  # fmt: skip
+    assert "\nOn 89 rows held out:\n" in text
+    assert max(map(len, text.splitlines()[3:])) <= 80
+
+
+def test_weights_are_shown_by_column_and_unit_the_largest_first(run, sites):
+    run(*TRAIN)
+    found = json.loads(run("inspect", "model.json", "--json").stdout)
+    weights = found["tasks"][0]["weights"][0]
+    sizes = [abs(entry["weight"]) for entry in weights["features"]]
+    assert sizes == sorted(sizes, reverse=True)
+    age = next(entry for entry in weights["features"] if entry["feature"] == "age")
+    plan = read_model("model.json").preparation
+    scale = next(f["scale"] for f in plan["features"] if f["column"] == "age")
+    assert (age["unit"], age["per_unit"]) == ("years", age["weight"] / scale)
+    lines = run("inspect", "model.json").stdout.splitlines()
+    assert max(len(line) for line in lines if not line.startswith("Column")) <= 80
+
+
+def test_a_site_without_a_column_is_refused_by_name_or_filled(run, sites):
+    table = pd.read_csv("west.csv", sep="\t", dtype=str).drop(columns="creatinine (mg/dl)")
+    table.to_csv("west.csv", sep="\t", index=False)
+    command = ["train", *FILES, "--label", "readmitted"]
+    assert run(*command, exit_code=1).stderr == (
+        "Error: Node west has no column 'creatinine'; north has it as a number. Add it, or let it "
+        'be filled in with missing_columns = "impute".\n'
+    )
+    assert not (sites / "model.json").exists()
+    run(*command, "--missing-columns", "impute")
+    run("predict", "model.json", "west.csv")
+
+
+def test_the_sample_is_not_written_over(run, sites):
+    assert run("demo", "sites", "--out", ".", exit_code=1).stderr == (
+        "Error: north.csv is there already. Choose another folder.\n"
+    )
+    assert {path.stem for path in sites.glob("*.csv")} == set(SITES)

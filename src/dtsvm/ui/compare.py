@@ -15,14 +15,14 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from dtsvm.data import Rows
-from dtsvm.errors import DtsvmError, NotConvergedWarning
+from dtsvm.errors import NotConvergedWarning
 from dtsvm.svm import DTSVMCV
 from dtsvm.svm.lanes import Progress as Done
 from dtsvm.ui.settings import add_preparing, read_choice
 from dtsvm.ui.show import print_json, print_table, share
 from dtsvm.ui.training_rows import read_training
 
-__all__ = ["choosing_bar", "compare", "fit_chosen", "node_lines", "refuse_weights"]
+__all__ = ["WAYS", "choosing_bar", "compare", "fit_chosen", "node_lines"]
 
 WAYS = ("alone", "together", "chosen")
 
@@ -33,7 +33,6 @@ WAYS = ("alone", "together", "chosen")
 @click.option("--task", metavar="COLUMN", help="Column that names each row's task.")
 @click.option("--node", metavar="COLUMN", help="Column that names each row's node.  "
               "[default: a file is a node]")  # fmt: skip
-@click.option("--weight", metavar="COLUMN", help="Not for comparing: rows count alike here.")
 @add_preparing
 @click.option("--network", metavar="NAME", default="complete", show_default=True,
               help="Who is linked to whom: complete, ring, line, star or grid.")  # fmt: skip
@@ -58,9 +57,7 @@ def compare(ctx: click.Context, /, files: tuple[Path, ...], as_json: bool, **_: 
     For a script:
       dtsvm compare rows.csv --label sick --task disease --node clinic --json
     """  # noqa: D301
-    choice = read_choice(ctx.params)
-    rows = read_training(files, choice)
-    refuse_weights(rows.train)
+    rows = read_training(files, read_choice({**ctx.params, "weight": None}))
     given = {name: ctx.params[name] for name in ("network", "candidates", "folds", "n_jobs")}
     estimator = fit_chosen(rows.train, guard="alone" if ctx.params["guard"] else None, **given)
     if as_json:
@@ -72,14 +69,6 @@ def compare(ctx: click.Context, /, files: tuple[Path, ...], as_json: bool, **_: 
     click.echo()
     for one in estimator.choices_:
         click.echo(one.sentence)
-
-
-def refuse_weights(rows: Rows) -> None:
-    """Say that choosing counts rows, if they have weights."""
-    if rows.weight is not None:
-        raise DtsvmError(
-            "Rows with weights cannot be chosen for yet; leave --weight out, or train with --C."
-        )
 
 
 def fit_chosen(rows: Rows, **settings: Any) -> DTSVMCV:

@@ -85,7 +85,7 @@ def test_company_beats_training_alone_where_tasks_are_alike():
     alone = run_alone(X, y, task)
     assert error(chosen, direction) < error(alone, direction)
     is_alone = np.array([c.family.is_alone for c in chosen.candidates])
-    assert chosen.weights[:, is_alone].sum(axis=1).mean() < 0.5
+    assert chosen.found.weights[:, is_alone].sum(axis=1).mean() < 0.5
 
 
 def run_alone(X, y, task):
@@ -99,9 +99,9 @@ def test_weights_of_a_task_add_up_and_the_guard_never_makes_more_held_out_errors
     X, y, task, _ = draw(2, noise=2.0)
     for guard in (None, "alone"):
         chosen = run(X, y, task, guard=guard)
-        assert chosen.weights.sum(axis=1) == pytest.approx(1.0)
+        assert chosen.found.weights.sum(axis=1) == pytest.approx(1.0)
         if guard:
-            assert (chosen.wrong[:, 2] <= chosen.wrong[:, 1]).all()
+            assert (chosen.found.wrong[:, 2] <= chosen.found.wrong[:, 1]).all()
 
 
 def test_nodes_that_see_only_their_own_rows_and_totals_find_the_same_weights():
@@ -129,7 +129,7 @@ def test_nodes_that_see_only_their_own_rows_and_totals_find_the_same_weights():
 
     with ThreadPoolExecutor(3) as pool:
         for found in pool.map(at, range(3)):
-            for part, expected in zip(found, whole, strict=True):
+            for part, expected in zip(found[:4], whole[:4], strict=True):
                 np.testing.assert_allclose(part, expected, atol=1e-9)
 
 

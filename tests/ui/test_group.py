@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 import dtsvm
-from dtsvm.errors import DataError
+from dtsvm.errors import DataError, did_you_mean
 from dtsvm.ui import COMMANDS, main
 from dtsvm.ui.group import LazyGroup
 
@@ -35,7 +35,7 @@ def test_help_lists_the_commands_in_the_order_of_work(run):
 
 def test_an_unknown_command_is_wrong_usage_with_a_suggestion(run):
     assert run("trian", exit_code=2).stderr.splitlines()[-1] == (
-        f"Error: Unknown command 'trian'. Choose from {', '.join(COMMANDS)}. Did you mean 'train'?"
+        f"Error: Unknown command 'trian'. {did_you_mean('trian', COMMANDS)}"
     )
 
 
@@ -87,7 +87,17 @@ def test_help_of_one_command_imports_neither_the_others_nor_anything_optional():
     out = subprocess.run(script, capture_output=True, text=True, check=True).stdout
     added, ours = (json.loads(line) for line in out.splitlines()[-2:])
     assert not {"matplotlib", "pandas", "networkx", "pyarrow", "polars", "grpc"} & set(added)
-    names = ["group", "judging", "rows", "scores", "settings", "show", "train", "training_rows"]
+    names = [
+        "compare",
+        "group",
+        "judging",
+        "rows",
+        "scores",
+        "settings",
+        "show",
+        "train",
+        "training_rows",
+    ]
     assert ours == [f"dtsvm.ui.{name}" for name in names]
 
 

@@ -172,7 +172,7 @@ def test_a_terminal_shows_rounds_residual_and_gap_and_ctrl_c_is_kind(tmp_path):
              node=np.arange(4000) % 8)  # fmt: skip
     near, far = pty.openpty()
     command = [sys.executable, "-c", "from dtsvm.ui import main; main()", "train", "rows.npz",
-               "--label", "y", "--network", "line", "--tol", "1e-12",
+               "--label", "y", "--network", "line", "--C", "1", "--tol", "1e-12",
                "--max-rounds", "10000000"]  # fmt: skip
     process = subprocess.Popen(
         command, cwd=tmp_path, stderr=far, stdout=subprocess.PIPE, text=True,

@@ -12,7 +12,17 @@ from dtsvm.select.candidates import (
     read_families,
 )
 from dtsvm.select.choice import Choice, Rate, difference, rate
-from dtsvm.select.choosing import Chosen, Held, Job, Lane, choose, moments, out_of_fold, weigh
+from dtsvm.select.choosing import (
+    Chosen,
+    Held,
+    Job,
+    Lane,
+    Weighed,
+    choose,
+    moments,
+    out_of_fold,
+    weigh,
+)
 from dtsvm.select.evidence import losses, slopes
 from dtsvm.select.folds import split
 from dtsvm.select.lift import Lift
@@ -35,6 +45,7 @@ __all__ = [
     "Lift",
     "Margins",
     "Rate",
+    "Weighed",
     "best_bias",
     "candidates",
     "choose",

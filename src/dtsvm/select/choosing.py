@@ -19,7 +19,7 @@ from dtsvm.select.margins import read_table, scale_sums, table
 from dtsvm.select.posterior import given_prior, weights
 from dtsvm.select.sides import sides
 
-__all__ = ["Chosen", "Held", "Job", "Lane", "choose", "moments", "out_of_fold", "weigh"]
+__all__ = ["Chosen", "Held", "Job", "Lane", "Weighed", "choose", "moments", "out_of_fold", "weigh"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -66,26 +66,17 @@ class Chosen:
     ----------
     candidates : list of Candidate
         What was tried.
-    weights : ndarray of shape (n_tasks, n_candidates)
-        The share of each candidate in a task's classifier.
-    prior : ndarray of shape (n_candidates,)
-        What all tasks together say of the candidates.
-    slopes : ndarray of shape (n_candidates,)
-        What candidates are multiplied with to be comparable.
+    found : Weighed
+        Weights, slopes and held-out errors.
     side : ndarray of shape (n_tasks,)
         −1 for tasks that are turned round where sides are turned.
-    wrong : ndarray of shape (n_tasks, 5)
-        Held-out rows: all, wrong alone, wrong as chosen, wrong alone only, wrong as chosen only.
     classifiers : ndarray of shape (n_tasks, n_features + 1)
         The answer, with the bias last.
     """
 
     candidates: list[Candidate]
-    weights: Floats
-    prior: Floats
-    slopes: Floats
+    found: Weighed
     side: Floats
-    wrong: Floats
     classifiers: Floats
 
 
@@ -127,14 +118,34 @@ def choose(
     lanes = [np.flatnonzero(held.fold != k) for k in range(held.n_folds)]
     trained, side = _train_all(held, candidates, train, lanes, reference, total)
     is_alone = np.array([candidate.family.is_alone for candidate in candidates])
-    share, prior, slope, wrong = weigh(held, out_of_fold(held, trained), is_alone, total, guard)
+    found = weigh(held, out_of_fold(held, trained), is_alone, total, guard)
+    share, slope = found.weights, found.slopes
     kept = np.flatnonzero(share.any(axis=0) | (np.arange(len(candidates)) == reference)).tolist()
     final = trained[kept]
     if refit:
         everything, again = [np.arange(len(held.y))], [candidates[m] for m in kept]
         final, side = _train_all(held, again, train, everything, kept.index(reference), total)
     answer = np.einsum("tm,mtj->tj", (share * slope)[:, kept], final.mean(axis=1))
-    return Chosen(list(candidates), share, prior, slope, side[0], wrong, answer)
+    return Chosen(list(candidates), found, side[0], answer)
+
+
+class Weighed(NamedTuple):
+    """What out-of-fold decisions say.
+
+    weights : (task, candidate), the share of each candidate in a task's classifier.
+    prior : (candidate,), what all tasks together say of the candidates.
+    slopes : (candidate,), what candidates are multiplied with to be comparable.
+    wrong : (task, 5), held-out rows: all, wrong alone, wrong as chosen, wrong alone only, wrong as
+    chosen only.
+    is_wrong : (row, 3), which rows that are here are labelled wrong alone, by the one candidate
+    with company that is best for all, and as chosen.
+    """
+
+    weights: Floats
+    prior: Floats
+    slopes: Floats
+    wrong: Floats
+    is_wrong: NDArray[np.bool_]
 
 
 def weigh(
@@ -143,8 +154,8 @@ def weigh(
     is_alone: NDArray[np.bool_],
     total: Total = np.asarray,
     guard: str | None = None,
-) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return weights, prior, slopes and counts of wrong rows from out-of-fold decisions."""
+) -> Weighed:
+    """Find the weights from out-of-fold decisions of the rows that are here, and from totals."""
     sums = total(scale_sums(decisions))
     scale = sums[:-1] / max(sums[-1], 1.0)
     mine = table(decisions, held.y, held.task, held.n_tasks, scale)
@@ -155,12 +166,15 @@ def weigh(
     alone = np.zeros_like(share)
     alone[:, is_alone] = given_prior(loss[:, is_alone], prior[is_alone])
     share, alone = _without_traces(share), _without_traces(alone)
-    wrong = total(_count_wrong(held, decisions * slope, alone, share))
+    best = int(np.where(is_alone & ~is_alone.all(), np.inf, loss.sum(axis=0)).argmin())
+    is_wrong = _wrong_rows(held, decisions * slope, alone, best, share)
+    wrong = total(_count_wrong(held, is_wrong))
     if guard == "alone":
         loses = wrong[:, 1] + 1 <= wrong[:, 2]
         share = np.where(loses[:, None], alone, share)
-        wrong[loses, 2], wrong[loses, 3:] = wrong[loses, 1], 0.0
-    return share, prior, slope, wrong
+        is_wrong[:, 2] = np.where(loses[held.task], is_wrong[:, 0], is_wrong[:, 2])
+        wrong = total(_count_wrong(held, is_wrong))
+    return Weighed(share, prior, slope, wrong, is_wrong)
 
 
 def _train_all(
@@ -223,13 +237,21 @@ def _without_traces(share: Floats) -> Floats:
     return np.asarray(kept / kept.sum(axis=1, keepdims=True))
 
 
-def _count_wrong(held: Held, decisions: Floats, alone: Floats, share: Floats) -> Floats:
+def _wrong_rows(
+    held: Held, decisions: Floats, alone: Floats, best: int, share: Floats
+) -> NDArray[np.bool_]:
+    """Which rows are labelled wrong alone, by one candidate with company, and as chosen."""
+    f = np.stack([
+        (decisions * alone[held.task]).sum(axis=1),
+        decisions[:, best],
+        (decisions * share[held.task]).sum(axis=1),
+    ], axis=1)  # fmt: skip
+    return np.asarray((f > 0) != (held.y > 0)[:, None])
+
+
+def _count_wrong(held: Held, is_wrong: NDArray[np.bool_]) -> Floats:
     """Count held-out rows by task: all, wrong alone, wrong as chosen, and where they differ."""
-    is_positive = held.y > 0
-    by_alone = ((decisions * alone[held.task]).sum(axis=1) > 0) != is_positive
-    by_choice = ((decisions * share[held.task]).sum(axis=1) > 0) != is_positive
-    columns = [
-        np.ones(len(held.y)), by_alone, by_choice, by_alone & ~by_choice, by_choice & ~by_alone,
-    ]  # fmt: skip
+    alone, _, chosen = is_wrong.T
+    columns = [np.ones(len(held.y)), alone, chosen, alone & ~chosen, chosen & ~alone]
     counts = [np.bincount(held.task, column, held.n_tasks) for column in columns]
     return np.stack(counts, axis=1)

@@ -88,6 +88,9 @@ class DTSVMCV(Networked):
         A row a task: what was chosen, the error alone and as chosen with intervals, and a sentence.
     candidates_ : list of Candidate
         What was tried; `weights_` of shape (n_tasks, n_candidates) has their shares.
+    is_wrong_ : ndarray of shape (n_rows, 3)
+        Which rows, when held out, are labelled wrong: alone, by the one candidate with company that
+        is best for all tasks, and as chosen.
     coef_, intercept_, node_coef_, node_intercept_, tasks_, nodes_, classes_, task_classes_
         As in `DTSVM`; `common_coef_` is the mean over tasks and `specific_coef_` the rest.
     info_ : Info
@@ -187,7 +190,8 @@ class DTSVMCV(Networked):
             Model(type(self).__name__, self._settings(), network, tasks, info, rows.shape[1],
                   *frame_columns(self))
         )  # fmt: skip
-        self.candidates_, self.weights_ = chosen.candidates, chosen.weights
+        self.candidates_, self.weights_ = chosen.candidates, chosen.found.weights
+        self.is_wrong_ = chosen.found.is_wrong
         self.choices_ = _choices(chosen, what[0])
         self._warn_lanes(lanes)
         return self
@@ -288,7 +292,7 @@ def _task_models(
 
 def _mixed_at(chosen: Chosen, lanes: Lanes, node: Hashable, t: int) -> Floats:
     """One node's own mixture for a task."""
-    share = chosen.weights[t] * chosen.slopes
+    share = chosen.found.weights[t] * chosen.found.slopes
     return np.asarray(
         sum(
             share[m] * lanes.by_node[chosen.candidates[m]][node][t]
@@ -302,14 +306,14 @@ def _choices(chosen: Chosen, tasks: list[Any]) -> list[Choice]:
 
 
 def _choice(chosen: Chosen, tasks: list[Any], t: int) -> Choice:
-    share = chosen.weights[t]
+    share = chosen.found.weights[t]
     families: dict[str, float] = {}
     for candidate, part in zip(chosen.candidates, share.tolist(), strict=True):
         families[str(candidate.family)] = families.get(str(candidate.family), 0.0) + part
     shown = {name: part for name, part in families.items() if part >= SHOWN}
     turned = sum(share[m] for m, c in enumerate(chosen.candidates) if c.family.is_turned)
     alone = families.get("alone", 0.0)
-    n, wrong_alone, wrong, only_alone, only_chosen = chosen.wrong[t].tolist()
+    n, wrong_alone, wrong, only_alone, only_chosen = chosen.found.wrong[t].tolist()
     prices = np.log([c.C for c in chosen.candidates])
     return Choice(
         task=tasks[t],

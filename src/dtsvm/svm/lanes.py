@@ -90,13 +90,16 @@ class Lanes:
         first = _first_alike(jobs)
         some = [job for k, job in enumerate(jobs) if first[k] == k]
         found: dict[int, tuple[Floats, dict[Hashable, Floats]]] = {}
-        with ThreadPoolExecutor(self.n_threads) as pool:
+        pool = ThreadPoolExecutor(self.n_threads)
+        try:
             trained = zip(sorted(set(first)), pool.map(self._train, some), strict=True)
             for k, (info, answer, own) in trained:
                 stage.append((jobs[k].candidate, info))
                 found[k] = answer, own
                 if self.on_lane:
                     self.on_lane(Progress(len(stage), len(some), jobs[k].candidate, info))
+        finally:  # Ctrl-C waits for no candidate that has not begun
+            pool.shutdown(cancel_futures=True)
         for k, job in enumerate(jobs):
             self.by_node[job.candidate] = found[first[k]][1]
         return [found[first[k]][0] for k in range(len(jobs))]

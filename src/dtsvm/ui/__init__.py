@@ -9,6 +9,7 @@ __all__ = ["main"]
 
 COMMANDS = {
     "train": "dtsvm.ui.train:train",
+    "compare": "dtsvm.ui.compare:compare",
     "predict": "dtsvm.ui.predict:predict",
     "evaluate": "dtsvm.ui.evaluate:evaluate",
     "inspect": "dtsvm.ui.inspect:inspect",

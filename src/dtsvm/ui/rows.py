@@ -17,7 +17,7 @@ from dtsvm.data.rows import join_values
 from dtsvm.errors import DataError
 from dtsvm.prepare import Preparation
 from dtsvm.problem import Model
-from dtsvm.svm.estimators import METHODS
+from dtsvm.svm.cv import METHODS
 from dtsvm.svm.names import find_name, match_names
 
 __all__ = ["Answers", "Asked", "ModelRows", "answer", "rows_for_model"]

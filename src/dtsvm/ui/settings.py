@@ -18,7 +18,9 @@ __all__ = [
     "add_preparing",
     "add_settings",
     "given_settings",
+    "is_setting",
     "read_choice",
+    "was_given",
 ]
 
 MISSING_HELP = (
@@ -121,7 +123,7 @@ def given_settings(ctx: click.Context, estimator: type) -> dict[str, Any]:
     given = {}
     for option in ctx.command.params:
         name = str(option.name)
-        if not _is_setting(name) or not _was_given(ctx, name):
+        if not is_setting(name) or not was_given(ctx, name):
             continue
         if name not in known:
             method = estimator.__name__.lower()
@@ -130,11 +132,13 @@ def given_settings(ctx: click.Context, estimator: type) -> dict[str, Any]:
     return given
 
 
-def _is_setting(name: str) -> bool:
+def is_setting(name: str) -> bool:
+    """Whether an option is a parameter of an estimator."""
     return name in inspect.signature(DTSVM).parameters
 
 
-def _was_given(ctx: click.Context, name: str) -> bool:
+def was_given(ctx: click.Context, name: str) -> bool:
+    """Whether an option stood on the command line."""
     return ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,12 +16,23 @@ from dtsvm.data import Rows
 from dtsvm.errors import NotConvergedWarning
 from dtsvm.problem import Columns, Model, Network
 from dtsvm.rounds import Info, Status
+from dtsvm.svm.base import ConsensusSVM
+from dtsvm.svm.cv import DTSVMCV
 from dtsvm.svm.estimators import METHODS
 from dtsvm.svm.model_file import save_model
 from dtsvm.svm.names import find_name, read_links
+from dtsvm.ui.compare import WAYS, fit_chosen, node_lines
 from dtsvm.ui.judging import judge
 from dtsvm.ui.rows import ModelRows
-from dtsvm.ui.settings import SHAPES, add_preparing, add_settings, given_settings, read_choice
+from dtsvm.ui.settings import (
+    SHAPES,
+    add_preparing,
+    add_settings,
+    given_settings,
+    is_setting,
+    read_choice,
+    was_given,
+)
 from dtsvm.ui.show import check_place, print_facts, print_table, share, short, training_bar
 from dtsvm.ui.training_rows import Choice, TrainingRows, read_training
 
@@ -70,8 +82,10 @@ def train(ctx: click.Context, /, files: tuple[Path, ...], out: Path, method: str
 
     FILES are CSV (gzipped or not, - for standard input), Parquet or npz. Columns are matched by
     name; numbers are filled in and scaled, yes/no and categories encoded, from sums over the nodes;
-    what is left out is said. Every task has two labels of its own. A run that stops before its
-    tolerance, or at Ctrl-C, says so, still writes what it has, and exits with code 3.
+    what is left out is said. Every task has two labels of its own. Without --C, and without other
+    settings of the objective or the iteration, C and which tasks share how much are chosen by
+    holding rows out, node by node (`dtsvm compare` shows what that is worth). A run that stops
+    before its tolerance, or at Ctrl-C, says so, still writes what it has, and exits with code 3.
 
     \b
     A file a node, a fifth of the rows held out to measure the model on:
@@ -84,12 +98,13 @@ def train(ctx: click.Context, /, files: tuple[Path, ...], out: Path, method: str
       dtsvm train rows.csv --label y --node site --C 0.01 --relaxation 0.5 --node-penalty 1 \\
           --task-penalty 1 --local exact --raw
     """  # noqa: D301
-    given = given_settings(ctx, METHODS[method.upper()])
+    kind = _estimator(ctx, method)
+    given = given_settings(ctx, kind)
     check_place(out, files)
     choice = read_choice(ctx.params)
     rows = read_training(files, choice)
     settings = _settings(given, rows.train)
-    estimator = _fit(method, settings, rows.train)
+    estimator = _fit(kind, settings, rows.train)
     model = _model(estimator, rows, choice)
     save_model(model, out)
     _report(estimator, rows, out)
@@ -173,8 +188,21 @@ def _tasks(rows: Rows) -> list[Any]:
     return [0] if rows.task is None else list(np.unique(rows.task).tolist())
 
 
-def _fit(method: str, settings: dict[str, Any], rows: Rows) -> Any:
-    estimator: Any = METHODS[method.upper()](**settings)
+def _estimator(ctx: click.Context, method: str) -> type[ConsensusSVM]:
+    """The method that was named; the one that chooses if nothing else was said about training."""
+    known = inspect.signature(DTSVMCV).parameters
+    is_by_hand = ctx.params["weight"] is not None or any(
+        was_given(ctx, name)
+        and (name in ("C", "method") or (is_setting(name) and name not in known))
+        for name in ctx.params
+    )
+    return METHODS[method.upper()] if is_by_hand else DTSVMCV
+
+
+def _fit(kind: type[ConsensusSVM], settings: dict[str, Any], rows: Rows) -> Any:
+    if kind is DTSVMCV:
+        return fit_chosen(rows, **settings)
+    estimator: Any = kind(**settings)
     with training_bar(estimator.tol) as on_round, warnings.catch_warnings():
         # The report says it, in the words of the command line.
         warnings.simplefilter("ignore", NotConvergedWarning)
@@ -187,11 +215,17 @@ def _report(estimator: Any, found: TrainingRows, out: Path) -> None:
     for note in found.notes:
         click.echo(note)
     rows = found.train
-    print_table(
-        ["task", "labels", "rows", "nodes", "training error", "|w₀|", "|w_t|"],
-        [_task_line(estimator, rows, t) for t in range(len(estimator.tasks_))],
-        text_columns=2,
-    )
+    if isinstance(estimator, DTSVMCV):
+        print_table(["task", "node", "rows", *WAYS], node_lines(estimator, rows), text_columns=2)
+        click.echo("\nShares of rows labelled wrong when held out, C and company chosen:")
+        for one in estimator.choices_:
+            click.echo(one.sentence)
+    else:
+        print_table(
+            ["task", "labels", "rows", "nodes", "training error", "|w₀|", "|w_t|"],
+            [_task_line(estimator, rows, t) for t in range(len(estimator.tasks_))],
+            text_columns=2,
+        )
     click.echo()
     info = estimator.info_
     print_facts(

@@ -1,0 +1,267 @@
+"""Does choosing help? `python -m benchmarks.transfer` measures, its `table` writes the page.
+
+On each set and split, all on pooled rows: the best of three that are tuned by hand (every task
+alone with its own C; one classifier for all, C; multi-task, C and the own share θ), all by the
+fewest held-out errors in the same three folds, against `DTSVMCV`'s choice with nothing to set, and
+with its guard. All are trained by the same code from the same candidates. Errors are on rows that
+nobody has seen, averaged over tasks.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from scipy.special import stdtrit
+
+from benchmarks.results import FOLDER, ROOT
+from benchmarks.settings import MissingData
+from benchmarks.transfer_sets import SETS, Places, Split
+from dtsvm import Network
+from dtsvm.select import (
+    SMALL,
+    Candidate,
+    Family,
+    Held,
+    Job,
+    Lane,
+    candidates,
+    choose,
+    moments,
+    out_of_fold,
+    split,
+)
+from dtsvm.svm.lanes import Lanes
+
+RESULTS = FOLDER / "transfer.jsonl"
+PAGE = ROOT / "docs" / "transfer.md"
+THETAS = (0.02, 0.1, 0.3, 0.6, 0.9)
+BY_HAND = ("alone", "one for all", "multi-task")
+METHODS = (*BY_HAND, "chosen", "guarded")
+REFERENCE = {  # macro error % of the prototype, with the best of three by hand
+    "school (20 rows a task)": (29.3, 29.3),
+    "vehicle (20; tasks of ≥ 27)": (13.3, 14.0),
+    "vehicle, 7 tasks turned round": (13.2, 25.0),
+    "contraception (10)": (40.4, 40.4),
+    "heart (75 %)": (17.5, 17.7),
+    "heart (20)": (21.2, 21.5),
+    "digits 3v6 (50), 8v9 (400)": (4.9, 4.4),
+    "digits 3v6 (2 of 12), 8v9 (200)": (8.2, 10.5),
+    "the same with 9v8": (9.2, 17.3),
+    "digits 3v6 (30), 5v4 (60), 8v9 (400)": (5.0, 5.0),
+    "12 pairs of digits (20), 30 components": (8.1, 8.0),
+}
+
+
+@click.group(invoke_without_command=True)
+@click.option("--splits", default=20, show_default=True, help="Random splits of every set.")
+@click.option("--only", default="", help="Sets whose name contains this.")
+@click.option("--tol", default=0.01, show_default=True, help="Certified gap of every candidate.")
+@click.option("--mnist", envvar="DTSVM_MNIST", type=click.Path(path_type=Path), metavar="DIR")
+@click.option("--data", envvar="DTSVM_DATA", type=click.Path(path_type=Path), metavar="DIR")
+@click.pass_context
+def main(ctx: click.Context, splits: int, only: str, tol: float, mnist: Path, data: Path) -> None:
+    """Measure splits that are not in the results yet, then write docs/transfer.md."""
+    if ctx.invoked_subcommand:
+        return
+    done = {(line["set"], line["seed"]) for line in read()}
+    for seed in range(splits):
+        for name, draw in SETS.items():
+            if only in name and (name, seed) not in done:
+                _measure_one(name, draw, seed, tol, Places(data, mnist))
+    click.echo(f"wrote {write()}")
+
+
+@main.command()
+def table() -> None:
+    """Write docs/transfer.md from the results."""
+    click.echo(f"wrote {write()}")
+
+
+def _measure_one(
+    name: str, draw: Callable[[Places, int], Split], seed: int, tol: float, places: Places
+) -> None:
+    started = time.perf_counter()
+    try:
+        found = measure(draw(places, seed), seed, tol)
+    except MissingData as missing:
+        click.echo(f"{name} skipped: {missing}")
+        return
+    line = {"set": name, "seed": seed, "tol": tol, "errors": found,
+            "seconds": time.perf_counter() - started}  # fmt: skip
+    FOLDER.mkdir(exist_ok=True)
+    with RESULTS.open("a") as file:
+        file.write(json.dumps(line) + "\n")
+    macro = ", ".join(f"{way} {100 * np.nanmean(found[way]):.1f}" for way in METHODS)
+    click.echo(f"{name}, split {seed}: {macro} ({line['seconds']:.0f} s)")
+
+
+# One split
+
+
+def measure(rows: Split, seed: int, tol: float) -> dict[str, list[float | None]]:
+    """Return every task's test error by every method; None for a task without test rows."""
+    n_tasks = int(rows.task.max()) + 1
+    square, n = moments(rows.X).tolist()
+    fold = split(rows.y, rows.task, 3, seed)
+    held = Held(rows.X, rows.y, rows.task, fold, n_tasks, 3)
+    where = [0], np.zeros(len(rows.y), np.int64)
+    train = Remembered(Lanes(held, where, Network([0], []), square / n, tol, 2000, 1))
+    some = candidates(SMALL, n_tasks=n_tasks, mean_square=square / n)
+    found = tune_by_hand(held, train, sorted({c.C for c in some}))
+    for way, guard in (("chosen", None), ("guarded", "alone")):
+        found[way] = choose(held, some, train, reference=1, guard=guard).classifiers
+    return {way: _errors(u, rows) for way, u in found.items()}
+
+
+class Remembered:
+    """A trainer that trains nothing twice."""
+
+    def __init__(self, train: Lanes) -> None:
+        self.train = train
+        self.known: dict[Any, np.ndarray] = {}
+
+    def __call__(self, jobs: list[Job]) -> list[np.ndarray]:
+        """Train what is new, remember it, and give all."""
+        keys = [self._key(job) for job in jobs]
+        new = {key: job for key, job in zip(keys, jobs, strict=True) if key not in self.known}
+        if new:
+            self.known.update(zip(new, self.train(list(new.values())), strict=True))
+        return [self.known[key] for key in keys]
+
+    @staticmethod
+    def _key(job: Job) -> tuple[Any, ...]:
+        lanes = tuple((lane.rows.tobytes(), lane.side.tobytes()) for lane in job.lanes)
+        return (*job.candidate.family[:2], job.candidate.C, lanes)
+
+
+def tune_by_hand(held: Held, train: Remembered, prices: list[float]) -> dict[str, np.ndarray]:
+    """Return classifiers (task, p + 1) with the fewest held-out errors, ties to the smaller C."""
+    families = {
+        "alone": [Family("task", 1.0)],
+        "one for all": [Family("common", 0.0)],
+        "multi-task": [Family("task", theta) for theta in THETAS],
+    }
+    return {
+        way: _tune(held, train, [Candidate(f, C) for C in prices for f in some], way == "alone")
+        for way, some in families.items()
+    }
+
+
+def _tune(held: Held, train: Remembered, some: list[Candidate], by_task: bool) -> np.ndarray:
+    plain = np.ones(held.n_tasks)
+    folds = [Lane(np.flatnonzero(held.fold != k), plain) for k in range(held.n_folds)]
+    trained = np.stack(train([Job(candidate, folds) for candidate in some]))
+    wrong = (out_of_fold(held, trained) > 0) != (held.y > 0)[:, None]
+    rates = np.stack([wrong[held.task == t].mean(axis=0) for t in range(held.n_tasks)])
+    best = rates.argmin(axis=1) if by_task else np.full(held.n_tasks, rates.mean(axis=0).argmin())
+    everything = [Lane(np.arange(len(held.y)), plain)]
+    used = {m: train([Job(some[m], everything)])[0][0] for m in np.unique(best).tolist()}
+    return np.stack([used[m][t] for t, m in enumerate(best.tolist())])
+
+
+def _errors(u: np.ndarray, rows: Split) -> list[float | None]:
+    score = (rows.X_test * u[rows.task_test, :-1]).sum(axis=1) + u[rows.task_test, -1]
+    wrong = (score > 0) != (rows.y_test > 0)
+    by_task = [wrong[rows.task_test == t] for t in range(len(u))]
+    return [float(mine.mean()) if len(mine) else None for mine in by_task]
+
+
+# The page
+
+
+def read() -> list[dict[str, Any]]:
+    """Return all results."""
+    if not RESULTS.exists():
+        return []
+    return [json.loads(line) for line in RESULTS.read_text().splitlines() if line.strip()]
+
+
+def write() -> Path:
+    """Write the page; return where it is."""
+    lines = read()
+    found = {name: [x for x in lines if x["set"] == name] for name in SETS}
+    parts = [HEAD, _macro_table({name: some for name, some in found.items() if some})]
+    parts.append(_task_table({name: some for name, some in found.items() if len(some) > 1}))
+    PAGE.write_text("\n".join(parts))
+    return PAGE
+
+
+HEAD = """# Choosing: does it help?
+
+Written by `python -m benchmarks.transfer` from its results; edit no number here.
+"""
+
+
+def _by_split(some: list[dict[str, Any]], way: str) -> np.ndarray:
+    """Test errors in %, (split, task)."""
+    return 100 * np.array([line["errors"][way] for line in some], float)
+
+
+def _macro(some: list[dict[str, Any]], way: str) -> np.ndarray:
+    return np.nanmean(_by_split(some, way), axis=1)
+
+
+def _macro_table(found: dict[str, list[dict[str, Any]]]) -> str:
+    head = ["set", "splits", *METHODS, "chosen − best by hand", "prototype: this, best by hand"]
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    behind = []
+    for name, some in found.items():
+        macro = {way: _macro(some, way) for way in METHODS}
+        best = min(BY_HAND, key=lambda way: macro[way].mean())
+        less = macro["chosen"] - macro[best]
+        behind.append(less.mean())
+        cells = [_with_error(macro[way]) for way in METHODS]
+        known = " / ".join(f"{x:.1f}" for x in REFERENCE[name])
+        lines.append(
+            f"| {name} | {len(some)} | {' | '.join(cells)} | {_with_error(less)} | {known} |"
+        )
+    lines.append("")
+    lines.append(f"On average {np.mean(behind):+.2f} points, at worst {max(behind):+.2f}.\n")
+    return "\n".join(lines)
+
+
+def _with_error(values: np.ndarray) -> str:
+    """Mean ± standard error over splits."""
+    if len(values) < 2:
+        return f"{values.mean():.1f}"
+    return f"{values.mean():.1f} ± {values.std(ddof=1) / len(values) ** 0.5:.1f}"
+
+
+def _task_table(found: dict[str, list[dict[str, Any]]]) -> str:
+    head = ["set", "tasks", "worse", "better", "worst task", "worse, guarded", "worst, guarded"]
+    lines = ["## Task by task, against alone tuned", "", TASKS, f"| {' | '.join(head)} |",
+             "|---" * len(head) + "|"]  # fmt: skip
+    for name, some in found.items():
+        cells = []
+        for way in ("chosen", "guarded"):
+            low, mean, high = _intervals(some, way)
+            worse, better = int((low > 0).sum()), int((high < 0).sum())
+            cells += [str(worse), str(better), f"{np.nanmax(mean):+.1f}"]
+        del cells[4]
+        lines.append(f"| {name} | {len(some[0]['errors']['alone'])} | {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
+
+
+TASKS = """Each task's difference to the same task alone with its own tuned C, paired by split, with
+a 95 % t-interval corrected for the number of tasks (Bonferroni): how many are above zero, how many
+below, and the largest mean difference, in points.
+"""
+
+
+def _intervals(some: list[dict[str, Any]], way: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    less = _by_split(some, way) - _by_split(some, "alone")
+    less = less[:, ~np.isnan(less).any(axis=0)]
+    n, n_tasks = less.shape
+    half = stdtrit(n - 1, 1 - 0.025 / n_tasks) * less.std(axis=0, ddof=1) / n**0.5
+    mean = less.mean(axis=0)
+    return mean - half, mean, mean + half
+
+
+if __name__ == "__main__":
+    main(prog_name="python -m benchmarks.transfer")

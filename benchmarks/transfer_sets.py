@@ -1,0 +1,115 @@
+"""Task sets for choosing: real rows, split anew by a seed into few to train on and the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.settings import MissingData
+from dtsvm.data import DigitFeatures, load_mnist
+
+__all__ = ["SETS", "Places", "Split"]
+
+PAIRS = ["0v1", "2v3", "4v5", "6v7", "8v9", "3v6", "5v4", "1v7", "0v8", "2v5", "9v6", "3v4"]
+TEST_ROWS = 1000  # of each digit task
+
+
+class Places(NamedTuple):
+    """Where data lie."""
+
+    data: Path | None
+    mnist: Path | None
+
+
+class Split(NamedTuple):
+    """Rows to train on and rows to test on; tasks count from 0, labels are ±1."""
+
+    X: np.ndarray
+    y: np.ndarray
+    task: np.ndarray
+    X_test: np.ndarray
+    y_test: np.ndarray
+    task_test: np.ndarray
+
+
+@cache
+def _load(places: Places, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    path = places.data / f"{name}.npz" if places.data else None
+    if path is None or not path.is_file():
+        raise MissingData(f"needs {name}.npz: give --data DIR or set DTSVM_DATA.")
+    with np.load(path) as held:
+        X, y, task = held["X"].astype(float), held["y"].astype(float), held["task"]
+    return X, y, np.unique(task, return_inverse=True)[1]
+
+
+def _rows(
+    name: str, n: int | float, *, at_least: int = 0, n_turned: int = 0
+) -> Callable[[Places, int], Split]:
+    """Draw n rows of each task, or that share of them; standardise by what was drawn."""
+
+    def split(places: Places, seed: int) -> Split:
+        rng = np.random.default_rng(seed)
+        X, y, task = _load(places, name)
+        large = np.flatnonzero(np.bincount(task) >= at_least)
+        kept = np.isin(task, large)
+        X, y, task = X[kept], y[kept], np.searchsorted(large, task[kept])
+        turned = rng.permutation(len(large))[:n_turned]
+        y = np.where(np.isin(task, turned), -y, y)
+        drawn = []
+        for t in range(len(large)):
+            mine = rng.permutation(np.flatnonzero(task == t))
+            drawn.append(mine[: n if isinstance(n, int) else int(n * len(mine))])
+        train = np.concatenate(drawn)
+        test = np.setdiff1d(np.arange(len(y)), train)
+        mean, spread = X[train].mean(axis=0), X[train].std(axis=0)
+        X = (X - mean) / np.where(spread > 1e-9, spread, 1.0)
+        return Split(X[train], y[train], task[train], X[test], y[test], task[test])
+
+    return split
+
+
+@cache
+def _digits(places: Places, n_components: int) -> DigitFeatures:
+    if places.mnist is None:
+        raise MissingData("needs the four MNIST files: give --mnist DIR or set DTSVM_MNIST.")
+    return DigitFeatures(load_mnist(places.mnist), n_components)
+
+
+def _pairs(
+    counts: dict[str, int | tuple[int, int]], n_components: int = 10
+) -> Callable[[Places, int], Split]:
+    """Draw rows of pairs of digits: so many in all, or so many of each digit."""
+
+    def split(places: Places, seed: int) -> Split:
+        rng, features = np.random.default_rng(seed), _digits(places, n_components)
+        draws = [
+            features.draw(pair, n, TEST_ROWS, rng=rng) if isinstance(n, int)
+            else features.draw(pair, None, TEST_ROWS, draw=n, rng=rng)
+            for pair, n in counts.items()
+        ]  # fmt: skip
+        train, test = ([len(draw[k]) for draw in draws] for k in (1, 3))
+        tasks = np.arange(len(draws))
+        X, y, X_test, y_test = (np.concatenate([draw[k] for draw in draws]) for k in range(4))
+        return Split(X, y.astype(float), np.repeat(tasks, train),
+                     X_test, y_test.astype(float), np.repeat(tasks, test))  # fmt: skip
+
+    return split
+
+
+SETS: dict[str, Callable[[Places, int], Split]] = {
+    "school (20 rows a task)": _rows("school", 20),
+    "vehicle (20; tasks of ≥ 27)": _rows("vehicle", 20, at_least=27),
+    "vehicle, 7 tasks turned round": _rows("vehicle", 20, at_least=27, n_turned=7),
+    "contraception (10)": _rows("contraception", 10),
+    "heart (75 %)": _rows("heart", 0.75),
+    "heart (20)": _rows("heart", 20),
+    "digits 3v6 (50), 8v9 (400)": _pairs({"3v6": 50, "8v9": 400}),
+    "digits 3v6 (2 of 12), 8v9 (200)": _pairs({"3v6": (2, 10), "8v9": 200}),
+    "the same with 9v8": _pairs({"3v6": (2, 10), "9v8": 200}),
+    "digits 3v6 (30), 5v4 (60), 8v9 (400)": _pairs({"3v6": 30, "5v4": 60, "8v9": 400}),
+    "12 pairs of digits (20), 30 components": _pairs(dict.fromkeys(PAIRS, 20), 30),
+}

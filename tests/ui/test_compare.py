@@ -1,0 +1,57 @@
+"""Whether company is worth it, on the command line."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from clinics import write_rows
+
+from dtsvm import DTSVM, DTSVMCV, load_model
+
+ROWS = ["rows.csv", "--label", "state", "--task", "disease", "--node", "clinic", "--raw"]
+
+
+@pytest.fixture
+def rows(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return write_rows(tmp_path / "rows.csv", 90, 0)
+
+
+def test_a_line_for_every_task_and_node_then_a_sentence_a_task(run, rows):
+    lines = run("compare", *ROWS, "--network", "ring").stdout.splitlines()
+    assert lines[0].split() == ["task", "node", "rows", "alone", "together", "chosen"]
+    assert [line.split()[:2] for line in (lines[1], lines[5])] == [["cold", "all"], ["flu", "all"]]
+    assert [line.split()[0] for line in lines[2:5]] == ["berlin", "paris", "rome"]
+    assert re.fullmatch(r"cold trains .*; \d+\.\d % alone.*\.", lines[10])
+
+
+def test_counts_of_nodes_add_up_to_those_of_the_task(run, rows):
+    for task in json.loads(run("compare", *ROWS, "--json").stdout)["tasks"]:
+        for way in ("alone", "together", "chosen"):
+            wrong = sum(node["rows"] * node[way] for node in task["nodes"])
+            assert wrong == pytest.approx(task["rows"] * task[way])
+        low, high = task["chosen_interval"]
+        assert low <= task["chosen"] <= high
+
+
+def test_training_without_a_price_chooses_and_says_so(run, rows):
+    result = run("train", *ROWS)
+    model = load_model("model.json")
+    assert isinstance(model, DTSVMCV)
+    assert "Shares of rows labelled wrong when held out, C and company chosen:" in result.stdout
+    assert re.search(r"flu trains .*; \d+\.\d % alone", result.stdout)
+    assert model.columns_.label == "state"
+
+
+@pytest.mark.parametrize("option", [["--C", "1"], ["--transfer", "none"], ["--method", "dtsvm"]])
+def test_a_setting_of_the_objective_trains_by_hand(run, rows, option):
+    run("train", *ROWS, *option)
+    assert type(load_model("model.json")) is DTSVM
+
+
+def test_settings_that_choosing_knows_are_handed_on(run, rows):
+    run("train", *ROWS, "--network", "ring", "--tol", "0.05", "--positive", "sick")
+    model = load_model("model.json")
+    assert model.tol == 0.05
+    assert np.array_equal(model.task_classes_, [["well", "sick"]] * 2)

@@ -326,15 +326,13 @@ class Transport:
             context = self.credentials.client_context()
             secure = {"ssl": context, "server_hostname": "", "ssl_handshake_timeout": 5.0}
         loop = asyncio.get_running_loop()
-        _, stream = await asyncio.wait_for(
-            loop.create_connection(
+        async with asyncio.timeout(2 * HANDSHAKE_SECONDS):
+            _, stream = await loop.create_connection(
                 lambda: Stream(lambda _: None, self._heard, self._closed, self.limits),
                 host.strip("[]"),
                 int(port),
                 **secure,
-            ),
-            2 * HANDSHAKE_SECONDS,
-        )
+            )
         return stream
 
     async def _keep_lease(self, line: _Line, stream: Stream) -> None:
@@ -345,8 +343,8 @@ class Transport:
                 stream.close(f"nothing was heard for {self.lease_seconds:.0f} s")
                 return
             with contextlib.suppress(TimeoutError):
-                rest = max(self.lease_seconds - silent, self.lease_seconds / 4)
-                await asyncio.wait_for(asyncio.shield(stream.closed), rest)
+                async with asyncio.timeout(max(self.lease_seconds - silent, 0.25)):
+                    await asyncio.shield(stream.closed)
 
 
 def _named(certificate: bytes) -> str:

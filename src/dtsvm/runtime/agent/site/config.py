@@ -115,7 +115,7 @@ def read_config(path: Path) -> Config:
         path=path.absolute(),
         name=check_name(content["name"]),
         network=_network(path, content["network"]),
-        listen=str(content["listen"]),
+        listen=check_address(content["listen"]),
         neighbours=_neighbours(path, content["name"], content.get("neighbours", {})),
         tasks=tasks,
         settings=_settings(path, content.get("settings", {})),

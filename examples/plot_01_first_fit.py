@@ -25,8 +25,8 @@ task = np.repeat(["3v6", "8v9"], [12, 200])
 node = np.append(deal(12, 4, seed=0), deal(200, 4, seed=0))
 
 # %%
-# ``DSVM`` trains every task alone over the network, ``DTSVM`` trains them together. Both end at what
-# pooling the rows would have given, and say how close they are.
+# ``DSVM`` trains every task alone over the network, ``DTSVM`` trains them together. Both end at
+# what pooling the rows would have given, and say how close they are.
 
 errors = {}
 for method in (DSVM, DTSVM):

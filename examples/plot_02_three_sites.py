@@ -2,8 +2,8 @@
 Three sites' raw files
 ======================
 
-Three hospitals write the same facts in three ways: another separator, decimal commas, other words for
-yes and no, gaps, columns in another order. Columns are matched by name, and means, scales and
+Three hospitals write the same facts in three ways: another separator, decimal commas, other words
+for yes and no, gaps, columns in another order. Columns are matched by name, and means, scales and
 categories come from sums over the network.
 """
 

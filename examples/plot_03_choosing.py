@@ -2,8 +2,8 @@
 Choosing inside the network
 ===========================
 
-Which C, how much to share, with whom, and is a task better off alone? ``DTSVMCV`` answers by holding
-out every node's own rows in turn; what travels is what training exchanges anyway, and sums.
+Which C, how much to share, with whom, and is a task better off alone? ``DTSVMCV`` answers by
+holding out every node's own rows in turn; what travels is what training exchanges anyway, and sums.
 """
 
 import matplotlib.pyplot as plt

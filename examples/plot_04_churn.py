@@ -2,8 +2,8 @@
 Tasks and nodes that come and go
 ================================
 
-A ``Session`` keeps training while its world changes. Whoever leaves leaves no trace: the network goes
-on to the optimum of those present.
+A ``Session`` keeps training while its world changes. Whoever leaves leaves no trace: the network
+goes on to the optimum of those present.
 """
 
 import matplotlib.pyplot as plt

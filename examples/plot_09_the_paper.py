@@ -2,8 +2,8 @@
 The paper's Fig. 5
 ==================
 
-Twelve rows of 3/6, two to six of them a "3", beside two hundred balanced rows of 8/9. The full report
-is ``dtsvm reproduce all``; this is one of its figures, with thirty repeats.
+Twelve rows of 3/6, two to six of them a "3", beside two hundred balanced rows of 8/9. The full
+report is ``dtsvm reproduce all``; this is one of its figures, with thirty repeats.
 """
 
 import io

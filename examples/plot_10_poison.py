@@ -2,8 +2,9 @@
 A node that lies
 ================
 
-One node of twelve turns all its labels round and tells each of them eight times. The network goes to
-the optimum of what it is told; once the node is taken out, to that of the others, without a trace.
+One node of twelve turns all its labels round and tells each of them eight times. The network goes
+to the optimum of what it is told; once the node is taken out, to that of the others, without a
+trace.
 """
 
 import matplotlib.pyplot as plt

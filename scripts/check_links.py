@@ -45,9 +45,8 @@ def problems(site):
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             if not target.exists():
                 yield f"{here} links to {link}, which is not there."
-            elif parts.fragment and target in pages:
-                if unquote(parts.fragment) not in pages[target].anchors:
-                    yield f"{here} links to {link}, where no such heading is."
+            elif target in pages and unquote(parts.fragment) not in {"", *pages[target].anchors}:
+                yield f"{here} links to {link}, where no such heading is."
 
 
 def main(folder):

@@ -95,6 +95,7 @@ class Transport:
         self._pending: dict[Stream, asyncio.Task[None] | None] = {}  # the oldest first
         self._server: asyncio.Server | None = None
         self._logged_at: dict[str, float] = {}
+        self._is_stopped = False
 
     def _check_address(self, address: str) -> None:
         if self.credentials is None and not is_loopback(address):
@@ -148,6 +149,7 @@ class Transport:
 
     async def stop(self) -> None:
         """Close every connection."""
+        self._is_stopped = True  # a cancellation can get lost in `wait_for` (Python 3.11)
         tasks = [line.dialler for line in self._lines.values() if line.dialler]
         tasks += [task for task in self._pending.values() if task]
         for task in tasks:
@@ -292,7 +294,7 @@ class Transport:
     async def _dial(self, neighbour: str) -> None:
         pause = REDIAL_SECONDS[0]
         last_words = ""
-        while True:
+        while not self._is_stopped:
             started = time.monotonic()
             words = ""
             try:

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test check bench clean
+.PHONY: help demo test check docs bench clean
 
 help:  ## What can be done here
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -18,7 +18,7 @@ $(READY): pyproject.toml meson.build meson_options.txt
 	$(PIP) --no-build-isolation -e ".[dev]"
 	touch $@
 
-demo: $(READY)  ## Every experiment of the paper on the bundled digits, a few repeats, and a report
+demo: $(READY)  ## Every experiment of the paper on the bundled digits, and a report
 	$(BIN)/dtsvm reproduce all --quick --out report
 
 check: $(READY)  ## Lint and types
@@ -30,10 +30,16 @@ test: check  ## The whole check: lint, types, tests
 	$(BIN)/python -m pytest -q -n auto --ignore=tests/runtime/agent
 	$(BIN)/python -m pytest -q tests/runtime/agent  # real processes: one test at a time
 
+docs: $(READY)  ## The documentation: built offline, every example run, every link checked
+	$(PIP) --no-build-isolation -e ".[docs]"
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
+	$(BIN)/python scripts/check_links.py docs/_build/html
+
 bench: $(READY)  ## Us against rivals, as ratios, into docs/benchmarks.md
 	$(PIP) --no-build-isolation -e ".[bench]"
 	$(BIN)/python -m benchmarks
 
 clean:  ## Remove the environment and everything generated
-	rm -rf $(VENV) build report .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build report docs/_build docs/gallery docs/commands.rst
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src -name __pycache__ -prune -exec rm -rf {} +

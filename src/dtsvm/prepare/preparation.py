@@ -85,7 +85,7 @@ class Preparation(TransformerMixin, BaseEstimator):
         self
             With `plan_` and `notes_` set.
         """
-        self._check()
+        self.check()
         records = self._records(X)
         rows = encode(records, records.schema)
         parts = [rows.take(mine) for mine in _by_node(node, rows.n_rows)]
@@ -120,7 +120,7 @@ class Preparation(TransformerMixin, BaseEstimator):
             min_count=content.get("min_count", 10),
             missing_columns=content.get("missing_columns", "refuse"),
         )
-        made._check()
+        made.check()
         return made._keep(Plan.from_dict(content))
 
     @classmethod
@@ -140,7 +140,8 @@ class Preparation(TransformerMixin, BaseEstimator):
         self.feature_names_in_ = np.array(plan.schema.names, object)
         return self
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Refuse parameters out of their range."""
         if type(self.min_count) is not int or self.min_count < 1:
             raise ParameterError(
                 f"The 'min_count' parameter of Preparation must be a positive int. "

@@ -8,6 +8,7 @@ import logging
 import math
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,16 @@ from dtsvm.svm.model_file import save_model
 from dtsvm.ui.show import print_table, short
 
 try:
+    from dtsvm.prepare import Preparation
+    from dtsvm.runtime.agent.node.preparing import Preparing
+    from dtsvm.runtime.agent.process.agreement import agree, route
     from dtsvm.runtime.agent.process.control import ask
     from dtsvm.runtime.agent.process.credentials import Credentials
     from dtsvm.runtime.agent.process.process import Process
     from dtsvm.runtime.agent.process.stream import Limits
     from dtsvm.runtime.agent.process.transport import Transport
     from dtsvm.runtime.agent.site.checkpoint import repaired
+    from dtsvm.runtime.agent.site.columns import begin_preparing, keep_plan
     from dtsvm.runtime.agent.site.config import Config, read_config
     from dtsvm.runtime.agent.site.site import Site
 
@@ -68,16 +73,25 @@ def _need_extra() -> None:
 
 
 async def _run(config: Config, credentials: Credentials | None, rounds: int | None) -> None:
-    site = Site(config, save_model, credentials.signer if credentials else None)
+    identity = credentials.signer if credentials else None
+    stopped = _stopped_by_signals()
+    preparing = preparation = None
+    if config.prepare is not None:
+        preparing = begin_preparing(config, identity)
+        preparation = await _prepared(config, credentials, preparing, stopped)
+        if preparation is None:
+            return
+    site = Site(config, save_model, identity, preparation)
     node = site.node
     transport = Transport(
         config.name,
         config.listen,
         site.neighbours,
         credentials,
-        lambda peer, data: process.hear(peer, data),
+        lambda peer, data: hear(peer, data),
         limits=Limits(node.inbox.most_bytes),
     )
+    hear = route(preparing, transport, lambda peer, data: process.hear(peer, data))
     process = Process(
         node, transport, config.folder, site.keep, site.write_model, {"rows": site.tell_rows},
         rounds, config.metrics, config.credentials if credentials else lambda: None,
@@ -86,6 +100,31 @@ async def _run(config: Config, credentials: Credentials | None, rounds: int | No
     for sign in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(sign, process.stop)
     await process.run()
+
+
+def _stopped_by_signals() -> asyncio.Event:
+    stopped = asyncio.Event()
+    for sign in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(sign, stopped.set)
+    return stopped
+
+
+async def _prepared(
+    config: Config, credentials: Credentials | None, preparing: Preparing, stopped: asyncio.Event
+) -> Preparation | None:
+    """Return what the network agrees on, or agreed on before; None if told to leave meanwhile."""
+    if preparing.plan is None:
+
+        def links(hear: Callable[[str, bytes], object]) -> Transport:
+            return Transport(config.name, config.listen, config.neighbours, credentials, hear)
+
+        await agree(preparing, links, config.folder, config.timing, stopped)
+    if preparing.plan is None:
+        return None
+    preparation = keep_plan(config, preparing.plan)
+    for note in preparing.plan.notes:
+        logging.getLogger("dtsvm").info(note)
+    return preparation
 
 
 @click.command()

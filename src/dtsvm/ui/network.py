@@ -13,7 +13,7 @@ from dtsvm.problem import Network
 try:
     from dtsvm.runtime.agent.node.names import check_address, check_name
     from dtsvm.runtime.agent.site.certificates import make_request, revoke, sign
-    from dtsvm.runtime.agent.site.config import read_config, to_toml
+    from dtsvm.runtime.agent.site.config import PrepareConfig, read_config, to_toml
     from dtsvm.runtime.agent.site.folders import make_site, write_folder
 
     IS_INSTALLED = True
@@ -54,6 +54,7 @@ def network() -> None:
 @click.option("--data", default="rows.csv", show_default=True, help="Its file in each folder.")
 @click.option("--label", default="label", show_default=True, help="Its label column.")
 @click.option("--C", "C", type=float, default=1.0, show_default=True, help="Price of a row's loss.")
+@click.option("--raw", is_flag=True, help="Take numbers as they are: no [prepare] in node.toml.")
 def new(
     shape: str,
     nodes: tuple[str, ...],
@@ -65,6 +66,7 @@ def new(
     data: str,
     label: str,
     C: float,
+    raw: bool,
 ) -> None:
     """Make a folder for each node of a new network, and a CA of its own.
 
@@ -77,7 +79,8 @@ def new(
     names = [check_name(name) for name in (*nodes, *more)]
     graph = Network.named(shape, names)
     address = {name: f"{host}:{port + i}" for i, name in enumerate(names)}
-    make_site(out, graph, address, {task: {"data": data, "label": label}}, {"C": C})
+    lines = {task: {"data": data, "label": label}}
+    make_site(out, graph, address, lines, {"C": C}, prepare=None if raw else PrepareConfig())
     click.echo(f"{len(names)} nodes in {out}: put each node's rows at its {data}, then start")
     for name in names:
         click.echo(f"  dtsvm agent {out / name / 'node.toml'}")
@@ -111,8 +114,9 @@ def add(site: Path, name: str, links: tuple[str, ...], listen: str, request: Pat
     identity = f"{first.network:016x}"
     couple = "all" if first.couple == (tuple(first.tasks),) else first.couple
     text = to_toml(
-        name, identity, listen, around, tasks, shared, first.timing, couple, first.personal
-    )
+        name, identity, listen, around, tasks, shared, first.timing, couple, first.personal,
+        first.prepare,
+    )  # fmt: skip
     write_folder(site, name, text, request)
     for other, config in configs.items():
         text = config.path.read_text(encoding="utf-8")

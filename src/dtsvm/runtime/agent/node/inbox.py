@@ -54,6 +54,8 @@ class Inbox:
         Whose signatures are believed.
     counts : callable
         Returns the node's own incarnation and round: nobody is believed to be far ahead.
+    remember : callable
+        Called with what the others remember of the node itself.
     """
 
     node: str
@@ -62,6 +64,7 @@ class Inbox:
     n_numbers: int
     identity: Identity
     counts: Callable[[], tuple[int, int]]
+    remember: Callable[[Entry], None]
     roster: Roster
     ledger: Ledger
     holdings: dict[str, Holding]
@@ -128,6 +131,9 @@ class Inbox:
             roster = read_roster(message.roster, self.network, self.identity)
             roster = [entry for entry in roster if not self.roster.twin_of(entry.name)]
             self._check_labels(peer, roster)
+            for entry in roster:
+                if entry.name == self.node:
+                    self.remember(entry)
         ledger = read_ledger(message.ledger) if message.HasField("ledger") else None
         if roster:
             has_news = self.roster.merge(roster)

@@ -50,6 +50,8 @@ class Member:
         How long it waits.
     identity : Identity
         What it signs with; without one, nobody has to sign anything.
+    columns : str
+        What rows are made of; the same at every node.
     """
 
     name: str
@@ -62,6 +64,7 @@ class Member:
     personal: bool = False
     timing: Timing = field(default_factory=Timing)
     identity: Identity = field(default_factory=Nameless)
+    columns: str = ""
 
     def __post_init__(self) -> None:
         self.state = State(self.n_features, self.settings)

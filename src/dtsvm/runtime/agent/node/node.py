@@ -47,10 +47,11 @@ class Node(Member):
         self.ledger = Ledger()
         self.balancer = Balancer(self.state, self.ledger)
         self._packer = Packer(self.ends, lambda task: self.roster.group(task))
-        shared = json.dumps({**asdict(self.settings), "personal": self.personal}, sort_keys=True)
+        told = {"personal": self.personal, "columns": self.columns}
+        shared = json.dumps({**asdict(self.settings), **told}, sort_keys=True)
         self.inbox = Inbox(
             self.name, self.network, shared, self.n_features + 1, self.identity,
-            lambda: (self.presence.incarnation, self.round), self.roster, self.ledger,
+            lambda: (self.presence.incarnation, self.round), self.presence.remember, self.roster, self.ledger,
             self.holdings, self.mail,
         )  # fmt: skip
         self.outbox = Outbox(self.name, self.network, shared, self.roster, self.ledger, self.mail)

@@ -66,7 +66,7 @@ class Presence:
         """Renew the node's own entry if something in it has changed; return whether."""
         old = self.roster.entries.get(self.name)
         if old and old.age > (self.incarnation, self._sequence):
-            self._overtake(old)
+            self.incarnation, self._sequence = old.incarnation + 1, 0
             old = None
         entry = self._entry(now, round_)
         if old and old.says_the_same_as(entry) and not is_news:
@@ -75,9 +75,8 @@ class Presence:
         self.roster.put(self._entry(now, round_).signed(self.network, self.identity))
         return True
 
-    def _overtake(self, old: Entry) -> None:
-        """Begin later than another start of this node, which the others remember."""
-        self.incarnation, self._sequence = old.incarnation + 1, 0
+    def remember(self, old: Entry) -> None:
+        """Compare what the others remember of this node with what its checkpoint knows."""
         if self.restored is not None and old.told > self.restored:
             log.warning(
                 "Node %s went on from an old checkpoint: the network remembers %d changes that it "

@@ -126,12 +126,11 @@ class Process:
     async def _open(self, stack: contextlib.AsyncExitStack) -> None:
         """Open what is beside the links: the socket, monitoring, watches."""
         path = self.folder / "control.sock"
-        servers = [await listen(path, self._answer)]
+        stack.callback((await listen(path, self._answer)).close)
         stack.callback(path.unlink, missing_ok=True)
         if self.metrics:
-            servers.append(await metrics.serve(self.metrics, self.status, self.trouble.words))
-        for server in servers:
-            stack.callback(server.close)
+            monitor = await metrics.serve(self.metrics, self.status, self.trouble.words)
+            stack.callback(monitor.close)
         for watch in (self._watch(), self._watch_certificates()):
             stack.callback(asyncio.create_task(watch).cancel)
 
@@ -189,7 +188,8 @@ class Process:
             self._greet()
             self._news.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), self.node.timing.heartbeat_seconds / 10)
+                async with asyncio.timeout(self.node.timing.heartbeat_seconds / 10):
+                    await self._news.wait()
 
     async def _hear_all(self) -> None:
         """Wait until all are heard or the deadline has passed."""
@@ -226,7 +226,8 @@ class Process:
     async def _wait(self, seconds: float) -> None:
         self._news.clear()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._news.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._news.wait()
         await asyncio.sleep(0.01)  # several messages often come at once
 
     def _greet(self) -> None:
@@ -258,14 +259,14 @@ class Process:
         try:
             self.write_model(self.node)
             self._is_written = True
-        except (OSError, DtsvmError) as error:
+        except Exception as error:
             self.trouble.survive("writing the model", error)
 
     def _keep(self) -> None:
         self._kept_at = time.monotonic()
         try:
             self.keep({})
-        except (OSError, DtsvmError) as error:
+        except Exception as error:
             self.trouble.survive("writing the checkpoint", error)
 
     def _report(self) -> None:

@@ -95,6 +95,7 @@ class Transport:
         self._pending: dict[Stream, asyncio.Task[None] | None] = {}  # the oldest first
         self._server: asyncio.Server | None = None
         self._logged_at: dict[str, float] = {}
+        self._is_stopped = False
 
     def _check_address(self, address: str) -> None:
         if self.credentials is None and not is_loopback(address):
@@ -148,6 +149,7 @@ class Transport:
 
     async def stop(self) -> None:
         """Close every connection."""
+        self._is_stopped = True  # a cancellation can get lost in `wait_for` (Python 3.11)
         tasks = [line.dialler for line in self._lines.values() if line.dialler]
         tasks += [task for task in self._pending.values() if task]
         for task in tasks:
@@ -292,7 +294,7 @@ class Transport:
     async def _dial(self, neighbour: str) -> None:
         pause = REDIAL_SECONDS[0]
         last_words = ""
-        while True:
+        while not self._is_stopped:
             started = time.monotonic()
             words = ""
             try:
@@ -326,15 +328,13 @@ class Transport:
             context = self.credentials.client_context()
             secure = {"ssl": context, "server_hostname": "", "ssl_handshake_timeout": 5.0}
         loop = asyncio.get_running_loop()
-        _, stream = await asyncio.wait_for(
-            loop.create_connection(
+        async with asyncio.timeout(2 * HANDSHAKE_SECONDS):
+            _, stream = await loop.create_connection(
                 lambda: Stream(lambda _: None, self._heard, self._closed, self.limits),
                 host.strip("[]"),
                 int(port),
                 **secure,
-            ),
-            2 * HANDSHAKE_SECONDS,
-        )
+            )
         return stream
 
     async def _keep_lease(self, line: _Line, stream: Stream) -> None:
@@ -345,8 +345,8 @@ class Transport:
                 stream.close(f"nothing was heard for {self.lease_seconds:.0f} s")
                 return
             with contextlib.suppress(TimeoutError):
-                rest = max(self.lease_seconds - silent, self.lease_seconds / 4)
-                await asyncio.wait_for(asyncio.shield(stream.closed), rest)
+                async with asyncio.timeout(max(self.lease_seconds - silent, 0.25)):
+                    await asyncio.shield(stream.closed)
 
 
 def _named(certificate: bytes) -> str:

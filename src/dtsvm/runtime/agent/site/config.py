@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from dtsvm.errors import NetworkError, ParameterError, did_you_mean
+from dtsvm.prepare import Preparation
 from dtsvm.problem import Settings
 from dtsvm.problem.settings import positive
 from dtsvm.runtime.agent.node.names import check_address, check_name, is_task
@@ -17,11 +18,11 @@ from dtsvm.runtime.agent.node.timing import Timing
 from dtsvm.runtime.agent.process.credentials import Credentials
 from dtsvm.runtime.agent.site.certificates import read_revoked
 
-__all__ = ["Config", "TaskConfig", "read_config", "to_toml"]
+__all__ = ["Config", "PrepareConfig", "TaskConfig", "read_config", "to_toml"]
 
 SECTIONS = (
     "name", "network", "listen", "model", "couple", "personal", "tls", "neighbours", "settings",
-    "timing", "tasks", "metrics",
+    "timing", "tasks", "metrics", "prepare",
 )  # fmt: skip
 
 
@@ -33,6 +34,15 @@ class TaskConfig:
     label: str | None = None
     labels: tuple[Any, Any] | None = None  # negative, positive
     features: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class PrepareConfig:
+    """How raw columns become features; see `Preparation`."""
+
+    min_count: int = 10
+    missing_columns: str = "refuse"
+    kinds: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -52,6 +62,7 @@ class Config:
     model: Path
     tls: dict[str, Path]
     metrics: str | None = None
+    prepare: PrepareConfig | None = None
 
     @property
     def folder(self) -> Path:
@@ -104,7 +115,7 @@ def read_config(path: Path) -> Config:
         path=path.absolute(),
         name=check_name(content["name"]),
         network=_network(path, content["network"]),
-        listen=str(content["listen"]),
+        listen=check_address(content["listen"]),
         neighbours=_neighbours(path, content["name"], content.get("neighbours", {})),
         tasks=tasks,
         settings=_settings(path, content.get("settings", {})),
@@ -114,7 +125,18 @@ def read_config(path: Path) -> Config:
         model=folder / content.get("model", "model.json"),
         tls={name: folder / str(file) for name, file in content.get("tls", {}).items()},
         metrics=check_address(content["metrics"]) if "metrics" in content else None,
+        prepare=_prepare(path, content["prepare"]) if "prepare" in content else None,
     )
+
+
+def _prepare(path: Path, given: Any) -> PrepareConfig:
+    known = [f.name for f in fields(PrepareConfig)]
+    for name in given if isinstance(given, dict) else [given]:
+        if name not in known:
+            raise ParameterError(f"{path}: [prepare] has {name!r}. {did_you_mean(name, known)}")
+    found = PrepareConfig(**given)
+    Preparation(**given).check()
+    return found
 
 
 def _neighbours(path: Path, name: str, given: dict[str, Any]) -> dict[str, str]:
@@ -180,6 +202,7 @@ def to_toml(
     timing: Timing | None = None,
     couple: Sequence[Sequence[str]] | str = "all",
     personal: bool = False,
+    prepare: PrepareConfig | None = None,
 ) -> str:
     """Write a node's TOML file for `dtsvm network new`, for a person to go on with."""
     lines = [
@@ -202,6 +225,7 @@ def to_toml(
         "[settings]                  # the same at every node",
         *(f"{key} = {_value(value)}" for key, value in settings.items()),
         "",
+        *_prepare_lines(prepare),
         "[timing]                    # seconds",
         *(f"{key} = {_value(value)}" for key, value in asdict(timing or Timing()).items()),
     ]
@@ -209,6 +233,19 @@ def to_toml(
         lines += ["", f"[tasks.{_text(task)}]"]
         lines += [f"{key} = {_value(value)}" for key, value in given.items()]
     return "\n".join(lines) + "\n"
+
+
+def _prepare_lines(prepare: PrepareConfig | None) -> list[str]:
+    if prepare is None:
+        return []
+    kinds = ", ".join(f"{_text(k)} = {_text(v)}" for k, v in prepare.kinds.items())
+    return [
+        "[prepare]                   # columns to features, agreed by all nodes; the same at every",
+        f"min_count = {prepare.min_count}",
+        f"missing_columns = {_text(prepare.missing_columns)}",
+        *([f"kinds = {{ {kinds} }}"] if kinds else []),
+        "",
+    ]
 
 
 def _text(value: str) -> str:

@@ -12,7 +12,7 @@ from dtsvm.problem import Network
 from dtsvm.runtime.agent.node.names import check_name
 from dtsvm.runtime.agent.node.timing import Timing
 from dtsvm.runtime.agent.site.certificates import make_authority, make_certificate, sign
-from dtsvm.runtime.agent.site.config import to_toml
+from dtsvm.runtime.agent.site.config import PrepareConfig, to_toml
 
 __all__ = ["make_site", "write_folder"]
 
@@ -26,6 +26,7 @@ def make_site(
     tasks: dict[str, dict[str, Any]],
     settings: Mapping[str, Any],
     timing: Timing | None = None,
+    prepare: PrepareConfig | None = None,
 ) -> None:
     """Make a folder for each node of a new network, and a CA of its own.
 
@@ -43,6 +44,8 @@ def make_site(
         Settings other than `DEFAULTS`.
     timing : Timing, optional
         How long the nodes wait.
+    prepare : PrepareConfig, optional
+        How columns become features; without it they are taken as they are.
     """
     names = [check_name(name) for name in network.nodes]
     if len({name.casefold() for name in names}) != len(names):
@@ -55,8 +58,9 @@ def make_site(
     for name in names:
         around = {str(other): address[str(other)] for other in network.neighbours(name)}
         text = to_toml(
-            name, identity, address[name], around, tasks, {**DEFAULTS, **settings}, timing
-        )
+            name, identity, address[name], around, tasks, {**DEFAULTS, **settings}, timing,
+            prepare=prepare,
+        )  # fmt: skip
         write_folder(out, name, text)
 
 

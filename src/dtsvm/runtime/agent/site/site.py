@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,10 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dtsvm.data import read_rows
+from dtsvm.data import Rows, read_records, read_rows
 from dtsvm.data.files import write_atomically
 from dtsvm.data.labels import begin_classes, check_labels, signs
 from dtsvm.errors import DataError, NetworkError
+from dtsvm.prepare import Preparation
+from dtsvm.problem import Columns
 from dtsvm.runtime.agent.node.identity import Identity, Nameless
 from dtsvm.runtime.agent.node.model import node_model
 from dtsvm.runtime.agent.node.node import Node
@@ -38,12 +42,18 @@ class Site:
         Writes a model to a file: `svm.save_model`.
     identity : Identity, optional
         What the node signs with.
+    preparation : Preparation, optional
+        How columns become features; without it numbers are taken as they are.
     """
 
     def __init__(
-        self, config: Config, save: Callable[..., None], identity: Identity | None = None
+        self,
+        config: Config,
+        save: Callable[..., None],
+        identity: Identity | None = None,
+        preparation: Preparation | None = None,
     ) -> None:
-        self.config, self._save = config, save
+        self.config, self._save, self.preparation = config, save, preparation
         self.classes: dict[str, Classes] = {}
         self.feature_names: tuple[str, ...] | None = None
         self._path = config.folder / "checkpoint.npz"
@@ -70,6 +80,7 @@ class Site:
         node = Node(
             config.name, list(self.neighbours), n_features, config.settings, config.network,
             time.time_ns() // 1000, time.monotonic(), config.personal, config.timing, identity,
+            self._columns(),
         )  # fmt: skip
         for task, (X, y) in blocks.items():
             node.enter(task, X, y, self.classes[task])
@@ -78,11 +89,29 @@ class Site:
                 node.couple(list(group))
         return node
 
+    def _columns(self) -> str:
+        """What all nodes' rows must be made of, for a sentence where they are not."""
+        if self.preparation is not None:
+            text = json.dumps(self.preparation.plan_.to_dict(), sort_keys=True)
+            return f"prepared {hashlib.sha256(text.encode()).hexdigest()[:12]}"
+        text = ", ".join(self.feature_names or ())
+        long = f"{text[:500]}… {hashlib.sha256(text.encode()).hexdigest()[:12]}"
+        return text if len(text) <= 500 else long
+
+    def _read(self, path: Any, label: str | None, features: tuple[str, ...] | None) -> Rows:
+        if self.preparation is None:
+            return read_rows(path, label=label, features=features)
+        records = read_records(path, roles={"label": label}, features=(), only=True)
+        X = self.preparation.transform(records)
+        return Rows(X, records.y, None, None, self.preparation.plan_.names)
+
     def _read_first(self, task: str, given: TaskConfig) -> Block:
         if given.data is None:
             self.classes[task] = begin_classes(task, None, given.labels)
-            return np.zeros((0, len(given.features or ()))), np.zeros(0)
-        rows = read_rows(given.data, label=given.label, features=given.features)
+            made = self.preparation
+            n_features = len(given.features or ()) if made is None else len(made.plan_.names)
+            return np.zeros((0, n_features)), np.zeros(0)
+        rows = self._read(given.data, given.label, given.features)
         self.classes[task] = begin_classes(task, rows.y, given.labels)
         self.feature_names = rows.feature_names
         return rows.X, self._signs(task, rows.y)
@@ -99,7 +128,7 @@ class Site:
             raise DataError(f"Say which task with --task: {', '.join(tasks)}.")
         self.node.holding(task)
         label = self.config.tasks[task].label
-        rows = read_rows(asked["file"], label=label, features=self.feature_names)
+        rows = self._read(asked["file"], label, self.feature_names)
         y = self._signs(task, rows.y)
         self.keep({"rows": (task, rows.X, y)})
         self.node.tell_owner()
@@ -121,13 +150,19 @@ class Site:
 
     def write_model(self, node: Node) -> None:
         """Write the node's classifiers as 'dtsvm train' would."""
-        if node.holdings:
-            self._save(
-                node_model(node, self.classes),
-                self.config.model,
-                feature_names=self.feature_names,
-                label=next(iter(self.config.tasks.values())).label,
-            )
+        if not node.holdings:
+            return
+        label = next(iter(self.config.tasks.values())).label
+        made, units = self.preparation, None
+        if made is not None:
+            schema = made.plan_.schema
+            units = tuple(schema[f.column].unit if f.scale else None for f in made.plan_.features)
+        model = node_model(
+            node, self.classes, Columns(self.feature_names, label, None, None, units)
+        )
+        self._save(
+            replace(model, preparation=None if made is None else made.to_dict()), self.config.model
+        )
 
 
 def _with(told: Told, change: dict[str, Any]) -> Told:

@@ -1,0 +1,312 @@
+"""Preparation agreed between nodes before the first round: columns by gossip, sums by waves.
+
+Every node says which columns it has, in words that only it can sign, and passes on what others
+said. Who knows everybody's columns joins them to one schema, or says by name what does not go
+together and waits for it to be mended. Then two masked sums over the network give everybody the
+same plan. Who comes later takes over the plan of a neighbour.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from dtsvm.data import Records, Schema, agree_schemas
+from dtsvm.errors import DtsvmError
+from dtsvm.prepare import Encoded, Plan, agreeing, encode
+from dtsvm.prepare.agree import Steps
+from dtsvm.runtime.agent.node import wire_pb2 as wire
+from dtsvm.runtime.agent.node.identity import Identity
+from dtsvm.runtime.agent.node.masks import pairs
+from dtsvm.runtime.agent.node.names import check_name
+from dtsvm.runtime.agent.node.wave import Parcel, Tree, Wave
+
+__all__ = ["Preparing", "Statement", "is_preparing"]
+
+# Such messages have a protocol number of their own, and what they say in the field for text.
+PROTOCOL = 900
+_FIRST = wire.Message(protocol=PROTOCOL).SerializeToString()
+MOST_BYTES = 4_000_000
+MOST_NODES = 4096
+WAVES = ("counts", "spread")
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What one node says of its columns.
+
+    Parameters
+    ----------
+    name : str
+        The node.
+    incarnation : int
+        Grows with every start of it.
+    links : tuple of str
+        Its neighbours.
+    said : str
+        Its schema, and what it wants of preparation, as JSON.
+    agreement, certificate, signature : str
+        Its half of a key agreement, who it is, and its signature; in hexadecimal.
+    """
+
+    name: str
+    incarnation: int
+    links: tuple[str, ...]
+    said: str
+    agreement: str = ""
+    certificate: str = ""
+    signature: str = ""
+
+    def content(self, network: int) -> bytes:
+        """Return what is signed: every other field, in one spelling."""
+        fields = [
+            "dtsvm columns", network, self.name, self.incarnation, self.links, self.said,
+            self.agreement, self.certificate,
+        ]  # fmt: skip
+        return json.dumps(fields, separators=(",", ":")).encode()
+
+    @property
+    def schema(self) -> Schema:
+        """Its columns."""
+        return Schema.from_dict(json.loads(self.said)["columns"])
+
+    @property
+    def wishes(self) -> dict[str, Any]:
+        """What it wants of preparation, which must be the same everywhere."""
+        return {k: v for k, v in json.loads(self.said).items() if k != "columns"}
+
+
+def is_preparing(data: bytes) -> bool:
+    """Whether a message belongs to preparation: its first field is the protocol."""
+    return data.startswith(_FIRST)
+
+
+@dataclass
+class Preparing:
+    """One node's part in agreeing on a preparation. It has no clock and no sockets.
+
+    Parameters
+    ----------
+    name : str
+        The node.
+    network : int
+        The network's id.
+    neighbours : tuple of str
+        Who may talk to it.
+    rows : sequence of Records
+        Its rows, by task.
+    identity : Identity
+        What it signs with.
+    incarnation : int
+        Grows with every start of the node.
+    min_count : int
+        As in `Preparation`.
+    missing_columns : {"refuse", "impute"}
+        As in `Preparation`.
+    plan : Plan, optional
+        What was agreed before.
+    """
+
+    name: str
+    network: int
+    neighbours: tuple[str, ...]
+    rows: Sequence[Records]
+    identity: Identity
+    incarnation: int
+    min_count: int = 10
+    missing_columns: str = "refuse"
+    plan: Plan | None = None
+    trouble: str = ""
+    refused: int = 0
+    _known: dict[str, Statement] = field(default_factory=dict)
+    _digests: dict[str, str] = field(default_factory=dict)
+    _late: set[str] = field(default_factory=set)
+    _epoch: int = 0
+    _waves: dict[str, Wave] = field(default_factory=dict)
+    _steps: Steps | None = None
+    _taken: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        wishes = {"min_count": self.min_count, "missing_columns": self.missing_columns}
+        schema = agree_schemas(
+            {f"{self.name} ({i})": part.schema for i, part in enumerate(self.rows)},
+            self.missing_columns,
+        )
+        said = json.dumps({"columns": schema.to_dict(), **wishes}, sort_keys=True)
+        mine = Statement(
+            self.name, self.incarnation, tuple(sorted(self.neighbours)), said,
+            self.identity.agreement.hex(), self.identity.certificate.hex(),
+        )  # fmt: skip
+        signature = self.identity.sign(mine.content(self.network)).hex()
+        self._known[self.name] = replace(mine, signature=signature)
+
+    # Going on
+
+    def step(self, *, is_late: bool = False) -> None:
+        """Go as far as what is known allows; `is_late`: whoever is not here is not waited for."""
+        if self.plan is not None or not (self._is_whole() or is_late):
+            return
+        try:
+            self._follow()
+        except DtsvmError as error:
+            self.trouble = str(error)
+
+    @property
+    def absent(self) -> list[str]:
+        """The nodes that somebody calls a neighbour and nobody has heard of."""
+        named = {link for one in self._known.values() for link in one.links}
+        return sorted(named - self._known.keys())
+
+    def _is_whole(self) -> bool:
+        return not self.absent
+
+    def _follow(self) -> None:
+        epoch = self._find_epoch()
+        if epoch != self._epoch:
+            self._begin(epoch)
+        for name, wave in self._waves.items():
+            if wave.total is None or self._steps is None or wave.name in self._taken:
+                continue
+            self._taken.add(wave.name)
+            try:
+                vector = self._steps.send(wave.total)
+            except StopIteration as end:
+                self.plan, self.trouble = end.value, ""
+                return
+            following = WAVES[WAVES.index(name) + 1]
+            self._waves[following].begin(1, vector)
+
+    def _begin(self, epoch: int) -> None:
+        """Begin anew with the nodes known now."""
+        self._epoch, self._steps, self._taken = epoch, None, set[str]()
+        tree = Tree.of(self.name, self._links())
+        self._waves = {name: Wave(name, tree, epoch, self._secrets) for name in WAVES}
+        schema = self._agree()
+        self.trouble = ""
+        parts = [encode(part, schema, self.missing_columns) for part in self.rows]
+        whole = Encoded(
+            schema,
+            np.concatenate([part.numbers for part in parts], axis=1),
+            np.concatenate([part.codes for part in parts], axis=1),
+        )
+        self._steps = agreeing(whole, self.min_count)
+        self._waves[WAVES[0]].begin(1, next(self._steps))
+
+    def _agree(self) -> Schema:
+        nodes = dict(sorted(self._known.items()))
+        first = next(iter(nodes.values()))
+        for one in nodes.values():
+            for name, value in one.wishes.items():
+                if value != first.wishes.get(name):
+                    raise DtsvmError(
+                        f"Node {one.name} has {name} = {value!r}; {first.name} has "
+                        f"{first.wishes.get(name)!r}. Write the same into every node.toml."
+                    )
+        schemas = {name: one.schema for name, one in nodes.items()}
+        return agree_schemas(schemas, self.missing_columns)
+
+    def _links(self) -> list[tuple[str, str]]:
+        """The links between nodes that both are known, and both name the other."""
+        return [
+            (one.name, other)
+            for one in self._known.values()
+            for other in one.links
+            if other in self._known and one.name in self._known[other].links
+        ]
+
+    def _secrets(self) -> list[tuple[bytes, bool]]:
+        others = pairs(self.name, sorted(self._known), self.neighbours)
+        halves = {other: bytes.fromhex(self._known[other].agreement) for other in others}
+        return [(self.identity.shared(half), self.name < other) for other, half in halves.items()]
+
+    def _find_epoch(self) -> int:
+        return int(self._digest()[:15], 16) + 1
+
+    def _digest(self) -> str:
+        text = json.dumps(sorted((one.name, one.incarnation) for one in self._known.values()))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    # Saying
+
+    def message(self, neighbour: str) -> bytes:
+        """Return what a neighbour is told: what it lacks, and this node's part in the sums."""
+        said: dict[str, Any] = {
+            "digest": self._digest(),
+            "has_plan": self.plan is not None,
+            "epoch": self._epoch,
+            "waves": {n: _parcel_words(w.parcel(neighbour)) for n, w in self._waves.items()},
+        }
+        if self._digests.get(neighbour) != self._digest():
+            said["statements"] = [vars(one) for _, one in sorted(self._known.items())]
+        if neighbour in self._late and self.plan is not None:
+            said["plan"] = self.plan.to_dict()
+        return bytes(
+            wire.Message(
+                protocol=PROTOCOL, network=self.network, sender=self.name,
+                said_settings=json.dumps(said),
+            ).SerializeToString()
+        )  # fmt: skip
+
+    def lacks_plan(self, neighbour: str) -> bool:
+        """Whether a neighbour has said that it has no plan, and there is one here."""
+        return neighbour in self._late and self.plan is not None
+
+    # Being told
+
+    def hear(self, peer: str, data: bytes) -> None:
+        """Take a neighbour's message; a bad one is counted and changes nothing."""
+        try:
+            self._hear(peer, data)
+        except Exception:  # whatever a neighbour can make of a message
+            self.refused += 1
+
+    def _hear(self, peer: str, data: bytes) -> None:
+        message = wire.Message.FromString(data[:MOST_BYTES])
+        if message.sender != peer or message.network != self.network or len(data) > MOST_BYTES:
+            raise ValueError("not for this node")
+        said = json.loads(message.said_settings)
+        fresh = [self._checked(entry) for entry in said.get("statements", ())]
+        plan = Plan.from_dict(said["plan"]) if said.get("plan") else None
+        for one in fresh:
+            known = self._known.get(one.name)
+            if one.name != self.name and (known is None or one.incarnation > known.incarnation):
+                self._known[one.name] = one
+        self._digests[peer] = str(said["digest"])
+        (self._late.discard if said["has_plan"] else self._late.add)(peer)
+        if plan is not None and self.plan is None:
+            self.plan, self.trouble = plan, ""
+        if said["epoch"] == self._epoch:
+            for name, wave in self._waves.items():
+                wave.hear(peer, _read_parcel(said["waves"][name]))
+
+    def _checked(self, entry: dict[str, Any]) -> Statement:
+        one = Statement(**{**entry, "links": tuple(check_name(n) for n in entry["links"])})
+        check_name(one.name)
+        certificate = bytes.fromhex(one.certificate)
+        if self.identity.objection(one.name, certificate):
+            raise ValueError("a statement by a stranger")
+        signature = bytes.fromhex(one.signature)
+        if not self.identity.is_signed(certificate, one.content(self.network), signature):
+            raise ValueError("a statement that its node did not sign")
+        if len(self._known) >= MOST_NODES or len(one.links) >= MOST_NODES:
+            raise ValueError("too many nodes")
+        if not {"min_count", "missing_columns"} <= one.wishes.keys():
+            raise ValueError("a statement without wishes")
+        _ = one.schema  # refuses what is no schema
+        return one
+
+
+def _parcel_words(parcel: Parcel) -> list[Any]:
+    up, down = (base64.b64encode(part).decode() for part in (parcel.up, parcel.down))
+    return [parcel.wanted, parcel.done, up, down]
+
+
+def _read_parcel(words: Any) -> Parcel:
+    wanted, done, up, down = words
+    return Parcel(int(wanted), int(done), base64.b64decode(up), base64.b64decode(down))

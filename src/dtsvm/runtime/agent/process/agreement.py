@@ -1,0 +1,142 @@
+"""Agreeing on a preparation against the clock, over a node's own links, before it trains."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dtsvm.prepare import Plan
+from dtsvm.runtime.agent.node.preparing import Preparing, is_preparing
+from dtsvm.runtime.agent.node.timing import Timing
+from dtsvm.runtime.agent.process.control import listen
+from dtsvm.runtime.agent.process.transport import Transport
+
+__all__ = ["agree", "route"]
+
+log = logging.getLogger(__name__)
+GAP_SECONDS = 0.05  # between messages while there is something to do
+LOG_SECONDS = 5.0
+
+
+async def agree(
+    preparing: Preparing,
+    make_transport: Callable[[Callable[[str, bytes], object]], Transport],
+    folder: Path,
+    timing: Timing,
+    stopped: asyncio.Event,
+) -> Plan | None:
+    """Talk to the neighbours until there is a plan; None if the owner ends it before.
+
+    Parameters
+    ----------
+    preparing : Preparing
+        The node's part.
+    make_transport : callable
+        Returns the node's links, given what takes their messages.
+    folder : Path
+        Where the control socket is.
+    timing : Timing
+        How long it waits for others to be there.
+    stopped : asyncio.Event
+        Set when the owner wants it to end.
+    """
+    news = asyncio.Event()
+
+    def hear(peer: str, data: bytes) -> None:
+        if is_preparing(data):
+            preparing.hear(peer, data)
+            news.set()
+
+    transport = make_transport(hear)
+    await transport.start()
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(transport.stop)
+        path = folder / "control.sock"
+        server = await listen(path, lambda asked: _answer(preparing, stopped, asked))
+        stack.callback(path.unlink, missing_ok=True)
+        stack.callback(server.close)
+        await _talk(preparing, transport, timing, stopped, news)
+        await transport.flush(1.0)
+    return preparing.plan
+
+
+async def _talk(
+    preparing: Preparing,
+    transport: Transport,
+    timing: Timing,
+    stopped: asyncio.Event,
+    news: asyncio.Event,
+) -> None:
+    born, said_at, said = time.monotonic(), 0.0, ""
+    while preparing.plan is None and not stopped.is_set():
+        now = time.monotonic()
+        preparing.step(is_late=now - born > timing.start_seconds)
+        words = _words(preparing)
+        if words and (words != said or now - said_at > 60.0) and now - born > LOG_SECONDS / 5:
+            log.info("Node %s: %s", preparing.name, words)
+            said, said_at = words, now
+        for neighbour in preparing.neighbours:
+            transport.send(neighbour, preparing.message(neighbour))
+        news.clear()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(news.wait(), timing.heartbeat_seconds)
+        await asyncio.sleep(GAP_SECONDS)
+    for neighbour in preparing.neighbours:
+        transport.send(neighbour, preparing.message(neighbour))
+
+
+def _words(preparing: Preparing) -> str:
+    if preparing.trouble:
+        return preparing.trouble
+    if preparing.absent:
+        return f"waits for the columns of {', '.join(preparing.absent[:12])}."
+    return ""
+
+
+def route(
+    preparing: Preparing | None, transport: Transport, take: Callable[[str, bytes], object]
+) -> Callable[[str, bytes], None]:
+    """Return what takes messages while a node trains: latecomers are told the plan."""
+
+    def hear(peer: str, data: bytes) -> None:
+        if preparing is None or not is_preparing(data):
+            take(peer, data)
+            return
+        preparing.hear(peer, data)
+        if preparing.lacks_plan(peer):
+            transport.send(peer, preparing.message(peer))
+
+    return hear
+
+
+async def _answer(
+    preparing: Preparing, stopped: asyncio.Event, asked: dict[str, Any]
+) -> dict[str, Any]:
+    if asked.get("command") == "leave":
+        stopped.set()
+        return {"said": f"Node {preparing.name!r} leaves."}
+    if asked.get("command") != "status":
+        return {"error": f"Node {preparing.name} agrees on columns; tell it that later."}
+    words = _words(preparing)
+    return {
+        "node": preparing.name,
+        "round": 0,
+        "residual": float("inf"),
+        "neighbours": sorted(preparing.neighbours),
+        "present": [],
+        "heard": [],
+        "nodes": 0,
+        "tasks": {},
+        "groups": [],
+        "levels": {},
+        "calm": 0,
+        "is_settled": False,
+        "refused": preparing.refused,
+        "reasons": {},
+        "trouble": f"agreeing on columns. {words}" if words else "agreeing on columns.",
+    }

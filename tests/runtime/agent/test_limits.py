@@ -1,0 +1,149 @@
+"""What strangers and loud neighbours cost: few connections, little time, bounded messages."""
+
+import asyncio
+import contextlib
+
+import pytest
+from test_transport import certified, knock, listening
+
+from dtsvm.runtime.agent.process import transport
+from dtsvm.runtime.agent.process.stream import BURST_SECONDS, Limits, Stream
+from dtsvm.runtime.agent.process.transport import MOST_PENDING
+from dtsvm.runtime.agent.process.trouble import have_descriptors
+from dtsvm.runtime.agent.site.certificates import make_authority
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    make_authority(folder, "ours")
+    return {name: certified(folder, name) for name in "ab"}
+
+
+async def silent(port, n):
+    """Connections that say nothing."""
+    found = await asyncio.gather(
+        *(asyncio.open_connection("127.0.0.1", port) for _ in range(n)), return_exceptions=True
+    )
+    return [pair[1] for pair in found if isinstance(pair, tuple)]
+
+
+def test_a_thousand_silent_strangers_do_not_keep_a_neighbour_out(network):
+    async def meet():
+        heard, most = [], 0
+        async with listening(network["b"], lambda *got: heard.append(got)) as server:
+            strangers = []
+            for _ in range(20):
+                strangers += await silent(server.port, 50)
+                await asyncio.sleep(0.01)
+                most = max(most, len(server._pending))
+            await knock("a", network["a"], server, heard=lambda: len(heard))
+            for writer in strangers:
+                writer.transport.abort()
+        return heard, most
+
+    have_descriptors()
+    heard, most = asyncio.run(meet())
+    assert ("a", b"hello") in heard
+    assert 0 < most <= MOST_PENDING
+
+
+@pytest.mark.parametrize("has_certificates", [True, False])
+def test_who_says_nothing_is_given_up(network, monkeypatch, has_certificates):
+    monkeypatch.setattr(transport, "HANDSHAKE_SECONDS", 0.2)
+
+    async def meet():
+        async with listening(network["b"] if has_certificates else None) as server:
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            with contextlib.suppress(ConnectionError):
+                assert await asyncio.wait_for(reader.read(), 30) == b""
+            writer.close()
+            while server._pending:
+                await asyncio.sleep(0.01)
+
+    asyncio.run(meet())
+
+
+def test_noise_instead_of_a_handshake_is_refused(network):
+    async def meet():
+        async with listening(network["b"]) as server:
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            writer.write(b"GET / HTTP/1.1\r\n\r\n" * 1000)
+            with contextlib.suppress(ConnectionError):
+                await asyncio.wait_for(reader.read(), 30)
+            writer.close()
+            while server._pending:
+                await asyncio.sleep(0.01)
+            return server.refused
+
+    assert asyncio.run(meet()) == 1
+
+
+class Pipe(asyncio.Transport):
+    """What a stream writes to, without a socket."""
+
+    def __init__(self):
+        super().__init__()
+        self.is_paused = self.is_aborted = False
+
+    def pause_reading(self):
+        self.is_paused = True
+
+    def resume_reading(self):
+        self.is_paused = False
+
+    def is_closing(self):
+        return self.is_aborted
+
+    def abort(self):
+        self.is_aborted = True
+
+
+def fed(data, limits):
+    """A stream that has been given these bytes, and what it handed out."""
+
+    async def feed():
+        heard = []
+        stream = Stream(
+            lambda _: None, lambda _, message: heard.append(message), lambda _: None, limits
+        )
+        stream.connection_made(Pipe())
+        stream.admit()
+        for piece in data:
+            stream.data_received(piece)
+        return stream, heard
+
+    return asyncio.run(feed())
+
+
+def frame(message):
+    return len(message).to_bytes(4, "big") + message
+
+
+def test_messages_are_whole_however_they_arrive():
+    messages = [b"", b"one", bytes(5000), b"two"]
+    data = b"".join(map(frame, messages))
+    for size in (1, 3, 1000, len(data)):
+        pieces = [data[i : i + size] for i in range(0, len(data), size)]
+        _, heard = fed(pieces, Limits())
+        assert heard == messages
+
+
+def test_a_message_that_is_too_long_ends_the_connection_before_it_is_read():
+    stream, heard = fed([frame(b"ok"), (58_000_000).to_bytes(4, "big"), bytes(1000)], Limits(100))
+    assert heard == [b"ok"]
+    assert stream.transport.is_aborted
+    assert stream.why == "a message of 58000000 bytes is too long"
+    assert len(stream._buffer) <= 1004
+
+
+def test_who_says_too_much_is_read_later():
+    limits = Limits(messages_per_second=10.0)
+    n = int(BURST_SECONDS * 10)
+    stream, heard = fed([frame(b"x")] * n, limits)
+    assert not stream.transport.is_paused
+    stream, heard = fed([frame(b"x")] * (n + 1), limits)
+    assert stream.transport.is_paused
+    assert len(heard) == n + 1
+    stream, _ = fed([frame(bytes(1000))] * 30, Limits(bytes_per_second=10_000.0))
+    assert stream.transport.is_paused

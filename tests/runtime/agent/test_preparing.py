@@ -1,0 +1,202 @@
+"""Agents agree on columns and preparation: the same plan as pooled rows, whatever is lost."""
+
+import io
+import random
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from sites import Agents, free_ports, status
+
+from dtsvm.data import frame_records
+from dtsvm.data.sample import read_site
+from dtsvm.prepare import Preparation
+from dtsvm.problem import Network
+from dtsvm.runtime.agent.node.identity import Nameless
+from dtsvm.runtime.agent.node.masks import encode
+from dtsvm.runtime.agent.node.preparing import Preparing, is_preparing
+from dtsvm.runtime.agent.node.timing import Timing
+from dtsvm.runtime.agent.site.config import PrepareConfig
+from dtsvm.runtime.agent.site.folders import make_site
+from dtsvm.svm.model_file import read_model
+from dtsvm.ui import main
+
+NETWORKS = {
+    "ring": Network.ring(["a", "b", "c", "d", "e"]),
+    "line": Network.line(["c", "a", "e", "b", "d"]),
+    "one": Network(["a"], []),
+}
+
+
+def table(seed, n=30):
+    rng = np.random.default_rng(seed)
+    age = rng.normal(60, 10, n).round(1)
+    age[::6] = np.nan
+    ward = rng.choice(["A", "B", f"only {seed}"], n).astype(object)
+    return pd.DataFrame({"age": age, "dose": rng.normal(1e6, 10, n), "ward": ward}).sample(
+        frac=1, axis=1, random_state=seed
+    )
+
+
+def meet(network, tables, **wishes):
+    return {
+        name: Preparing(
+            name, 7, tuple(network.neighbours(name)), [frame_records(tables[name])], Nameless(),
+            incarnation=1, **wishes,
+        )
+        for name in network.nodes
+    }  # fmt: skip
+
+
+def talk(nodes, network, rounds, loss=0.0, seed=0):
+    chance = random.Random(seed)
+    for _ in range(rounds):
+        for name, one in nodes.items():
+            one.step()
+            for other in network.neighbours(name):
+                if chance.random() >= loss:
+                    nodes[other].hear(name, one.message(other))
+
+
+@pytest.mark.parametrize("shape", NETWORKS)
+@pytest.mark.parametrize("loss", [0.0, 0.4])
+def test_all_agree_on_the_plan_of_the_pooled_rows(shape, loss):
+    network = NETWORKS[shape]
+    tables = {name: table(i) for i, name in enumerate(network.nodes)}
+    nodes = meet(network, tables, min_count=3)
+    talk(nodes, network, 120, loss)
+    plans = [one.plan for one in nodes.values()]
+    assert all(plan == plans[0] for plan in plans)
+    first = sorted(network.nodes)[0]
+    whole = pd.concat([tables[name][tables[first].columns] for name in network.nodes])
+    pooled = Preparation(min_count=3).fit(whole).plan_
+    assert plans[0].names == pooled.names
+    for mine, theirs in zip(plans[0].features, pooled.features, strict=True):
+        assert np.isclose(mine.mean, theirs.mean, rtol=1e-10)
+        assert np.isclose(mine.scale, theirs.scale, rtol=1e-10)
+
+
+def test_a_mismatch_is_named_everywhere_and_ends_when_it_is_mended():
+    network = NETWORKS["line"]
+    tables = {name: table(i) for i, name in enumerate(network.nodes)}
+    nodes = meet(network, {**tables, "e": tables["e"].drop(columns="dose")})
+    talk(nodes, network, 30)
+    assert {one.trouble for one in nodes.values()} == {
+        "Node e has no column 'dose'; a has it as a number. Add it, or let it be filled in with "
+        'missing_columns = "impute".'
+    }
+    mended = Preparing("e", 7, tuple(network.neighbours("e")), [frame_records(tables["e"])],
+                       Nameless(), incarnation=2)  # fmt: skip
+    nodes["e"] = mended
+    talk(nodes, network, 60)
+    assert all(one.plan is not None and not one.trouble for one in nodes.values())
+
+
+def test_other_wishes_are_named():
+    network = Network.line(["a", "b"])
+    nodes = meet(network, {"a": table(0), "b": table(1)})
+    nodes["b"] = meet(network, {"a": table(0), "b": table(1)}, min_count=4)["b"]
+    talk(nodes, network, 10)
+    assert nodes["a"].trouble == (
+        "Node b has min_count = 4; a has 10. Write the same into every node.toml."
+    )
+
+
+def test_a_latecomer_takes_over_what_is_agreed():
+    network = Network.line(["a", "b"])
+    nodes = meet(network, {"a": table(0), "b": table(1)})
+    talk(nodes, network, 20)
+    late = Preparing("c", 7, ("b",), [frame_records(table(2))], Nameless(), incarnation=1)
+    late.hear("b", nodes["b"].message("c"))
+    nodes["b"].hear("c", late.message("b"))
+    assert nodes["b"].lacks_plan("c")
+    late.hear("b", nodes["b"].message("c"))
+    assert late.plan == nodes["b"].plan
+
+
+def test_what_travels_is_masked_and_only_the_total_is_plain():
+    network = Network.line(["a", "b"])
+    nodes = meet(network, {"a": table(0), "b": table(1)})
+    talk(nodes, network, 2)
+    wave = nodes["b"]._waves["counts"]
+    plain = encode(np.array([30.0])).tobytes()
+    assert wave.parcel("a").up or wave.done
+    assert plain not in wave.parcel("a").up
+    talk(nodes, network, 10)
+    assert nodes["a"].plan.n_rows == 60
+
+
+@pytest.mark.parametrize("data", [b"", b"\x08\x84\x07", b"\x08\x84\x07\xff\xff", b"hello"])
+def test_garbage_changes_nothing(data):
+    one = meet(Network.line(["a", "b"]), {"a": table(0), "b": table(1)})["a"]
+    before = one.message("b")
+    one.hear("b", data)
+    assert one.message("b") == before
+    assert one.refused == 1
+    assert is_preparing(before)
+
+
+SITES = ("north", "south", "west")
+FEATURES = ["age", "creatinine", "dose", "smoker", "ward", "patient_id", "admitted", "country"]
+
+
+def three_sites(folder):
+    network = Network.ring(SITES)
+    address = {n: f"127.0.0.1:{p}" for n, p in zip(SITES, free_ports(3), strict=True)}
+    task = {"data": "rows.csv", "label": "readmitted", "labels": ["no", "yes"],
+            "features": FEATURES}  # fmt: skip
+    settings = {"common_reg": 2.0, "specific_reg": 2.0, "tol": 1e-6}
+    timing = Timing(round_seconds=30.0, start_seconds=100.0, evict_seconds=100.0)
+    make_site(folder, network, address, {"all": task}, settings, timing, PrepareConfig())
+    for name in SITES:
+        (folder / name / "rows.csv").write_bytes(read_site(name))
+
+
+@pytest.mark.slow
+def test_three_agents_with_messy_files_end_where_the_command_line_ends(tmp_path, monkeypatch):
+    site = tmp_path / "site"
+    three_sites(site)
+    monkeypatch.chdir(tmp_path)
+    for name in SITES:
+        (tmp_path / f"{name}.csv").write_bytes(read_site(name))
+    done = CliRunner().invoke(main, [
+        "train", *(f"{name}.csv" for name in SITES), "--label", "readmitted", "--features",
+        ",".join(FEATURES), "--method", "dsvm", "--tol", "1e-8", "--max-rounds", "100000",
+    ])  # fmt: skip
+    assert done.exit_code == 0, done.output
+    (tmp_path / "new.csv").write_bytes(read_site("new"))
+    expected = answers("model.json")
+    with Agents(site) as agents:
+        for name in SITES:
+            agents.start(name)
+        agents.settle(SITES)
+        agents.wait_for(lambda: all((site / name / "model.json").exists() for name in SITES))
+    for name in SITES:
+        model = read_model(site / name / "model.json")
+        assert model.preparation["n_rows"] == 360
+        found = answers(site / name / "model.json")
+        assert found["label"].tolist() == expected["label"].tolist()
+        np.testing.assert_allclose(found["decision"], expected["decision"], atol=1e-3)
+
+
+def answers(model):
+    done = CliRunner().invoke(main, ["predict", str(model), "new.csv"])
+    assert done.exit_code == 0, done.output
+    return pd.read_csv(io.StringIO(done.stdout))
+
+
+@pytest.mark.slow
+def test_agents_say_by_name_what_does_not_go_together(tmp_path):
+    three_sites(tmp_path / "site")
+    path = tmp_path / "site" / "west" / "rows.csv"
+    rows = pd.read_csv(path, sep="\t", dtype=str).drop(columns="creatinine (mg/dl)")
+    rows.to_csv(path, sep="\t", index=False)
+    toml = tmp_path / "site" / "west" / "node.toml"
+    toml.write_text(toml.read_text().replace('"creatinine", ', ""))
+    with Agents(tmp_path / "site") as agents:
+        for name in SITES:
+            agents.start(name)
+        sentence = "Node west has no column 'creatinine'; north has it as a number."
+        agents.wait_for(lambda: all(sentence in agents.log(name) for name in SITES))
+        assert sentence in status(tmp_path / "site", "north")["trouble"]

@@ -117,7 +117,9 @@ def main() -> None:
         print(f"{variant}: {same} of {n} worlds equal in every bit, leaps too")
     if given.against:
         theirs = ask(given.against, given.worlds, given.out / "against")
-        before, behind = (sum(a[k] == b[k] for a, b in zip(ours, theirs, strict=True)) for k in (0, 1))
+        before, behind = (
+            sum(a[k] == b[k] for a, b in zip(ours, theirs, strict=True)) for k in (0, 1)
+        )
         far = worst_difference(given.worlds, given.out / "ours", given.out / "against")
         print(f"other commit: {before} of {given.worlds} equal before a leap, {behind} behind it;")
         print(f"              worst relative difference behind it {far:.1e}")

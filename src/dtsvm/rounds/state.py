@@ -119,6 +119,11 @@ class State:
         self.tables.add_rows(agent, X, y, weight)
         self._touch()
 
+    def share_rows(self, agent: int, at: Slots, y: Floats, weight: Floats | None = None) -> None:
+        """Give an agent rows that lie at these places already, under labels of its own."""
+        self.tables.share_rows(agent, at, y, weight)
+        self._touch()
+
     def drop_rows(self, agent: int, is_dropped: NDArray[np.bool_]) -> None:
         """Take rows away from an agent, and their pull with them."""
         self.iterates.forget_rows(agent, self.tables.row_slots[agent][is_dropped])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -108,20 +108,13 @@ class Lanes:
         train = self._alone if job.candidate.family.is_alone else self._together
         return train(job.candidate, job.lanes)
 
-    def _session(self, C: float) -> Session:
-        """½‖w‖² + C Σ hinge for every task of the session."""
-        return Session(
-            self.network, C=C, common_reg=2.0, specific_reg=2.0, tol=self.tol, relays="auto",
-            n_jobs=1,
-        )  # fmt: skip
-
     def _together(self, candidate: Candidate, lanes: Sequence[Lane]) -> Trained:
         held = self.held
         lift = Lift(candidate.family, held.X.shape[1], held.n_tasks, self.mean_square)
         rows, lane_of = _stacked(lanes)
         side = np.stack([lane.side for lane in lanes])
         y = held.y[rows] * side[lane_of, held.task[rows]]
-        found, info = self._run(candidate.C, self._lifted_rows(lift)[rows], y, rows, lane_of)
+        found, info = self._run(candidate, self._lifted_rows(lift)[rows], y, rows, lane_of)
         v = np.zeros((len(lanes), lift.width + 1))
         for k, one in found.items():
             v[k] = one.whole
@@ -136,7 +129,7 @@ class Lanes:
         held = self.held
         rows, lane_of = _stacked(lanes)
         what = lane_of * held.n_tasks + held.task[rows]
-        found, info = self._run(candidate.C, held.X[rows], held.y[rows], rows, what)
+        found, info = self._run(candidate, held.X[rows], held.y[rows], rows, what)
         out = np.zeros((len(lanes), held.n_tasks, held.X.shape[1] + 1))
         own: dict[Hashable, Floats] = {}
         for place, one in found.items():
@@ -147,17 +140,13 @@ class Lanes:
         return info, out, own
 
     def _run(
-        self, C: float, X: Any, y: Floats, rows: Ints, what: Ints
+        self, candidate: Candidate, X: Any, y: Floats, rows: Ints, what: Ints
     ) -> tuple[dict[int, Found], Info]:
         """Run a session whose tasks, each for itself, are numbered by `what`."""
-        nodes, node = self.where
         places, index = np.unique(what, return_inverse=True)
         tasks: list[Hashable] = places.tolist()
-        session = self._session(C)
-        session._enter_all(
-            X, y, (nodes, node[rows]), (tasks, index), [[task] for task in tasks],
-            dict.fromkeys(tasks, (-1.0, 1.0)),
-        )  # fmt: skip
+        session = self._open(candidate, X, y, rows, (tasks, index))
+        before = session.info
         info = session.run(self.max_rounds, tol=self.tol)
         models = session._task_models(tasks)
         scores = np.zeros(len(y))
@@ -166,7 +155,23 @@ class Lanes:
             scores[mine] = X[mine] @ one.coef[0]
         bias = best_bias(scores, y, index, len(tasks))
         found = [Found.of(one, b) for one, b in zip(models, bias.tolist(), strict=True)]
-        return dict(zip(places.tolist(), found, strict=True)), info
+        return dict(zip(places.tolist(), found, strict=True)), _since(before, info)
+
+    def _open(
+        self, candidate: Candidate, X: Any, y: Floats, rows: Ints, what: tuple[list[Hashable], Ints]
+    ) -> Session:
+        """Open a session in which every task minimises ½‖w‖² + C Σ hinge for itself."""
+        session = Session(
+            self.network, C=candidate.C, common_reg=2.0, specific_reg=2.0, tol=self.tol,
+            relays="auto", n_jobs=1,
+        )  # fmt: skip
+        nodes, node = self.where
+        tasks, _ = what
+        session._enter_all(
+            X, y, (nodes, node[rows]), what, [[task] for task in tasks],
+            dict.fromkeys(tasks, (-1.0, 1.0)),
+        )  # fmt: skip
+        return session
 
     def _lifted_rows(self, lift: Lift) -> Any:
         key = lift.family[:2]
@@ -174,6 +179,19 @@ class Lanes:
             rows = lift.rows(self.held.X, self.held.task)
             self._lifted[key] = np.ascontiguousarray(rows.toarray())
         return self._lifted[key]
+
+
+def _since(before: Info | None, info: Info) -> Info:
+    """What the last run of a session took; its own counts go on from run to run."""
+    if before is None:
+        return info
+    return replace(
+        info,
+        n_rounds=info.n_rounds - before.n_rounds,
+        messages_sent=info.messages_sent - before.messages_sent,
+        bytes_sent=info.bytes_sent - before.bytes_sent,
+        seconds=info.seconds - before.seconds,
+    )
 
 
 def _stacked(lanes: Sequence[Lane]) -> tuple[Ints, Ints]:

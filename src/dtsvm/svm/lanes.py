@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dtsvm.problem import Network, TaskModel
-from dtsvm.rounds import Info
+from dtsvm.rounds import Info, Status
 from dtsvm.select import Candidate, Held, Job, Lane, Lift, best_bias
 from dtsvm.svm.session import Session
 
@@ -19,6 +19,8 @@ __all__ = ["Lanes", "Progress"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+DENSE = 0.3  # longer rows with a larger share of numbers that are not 0 are kept dense
+NOTHING = Info(Status.CONVERGED, 0, 0.0, 0.0, 0.0, 0.0, 0, 0, 0.0)
 Trained = tuple[Info, Floats, dict[Hashable, Floats]]  # (lane, task, p + 1); by node, last lane
 
 
@@ -142,20 +144,36 @@ class Lanes:
     def _run(
         self, candidate: Candidate, X: Any, y: Floats, rows: Ints, what: Ints
     ) -> tuple[dict[int, Found], Info]:
-        """Run a session whose tasks, each for itself, are numbered by `what`."""
-        places, index = np.unique(what, return_inverse=True)
-        tasks: list[Hashable] = places.tolist()
+        """Run a session whose tasks, each for itself, are numbered by `what`.
+
+        Where all rows are of one class nothing needs training: no weights, and their side.
+        """
+        places, index, counts = np.unique(what, return_inverse=True, return_counts=True)
+        balance = np.bincount(index, y)
+        is_open = np.abs(balance) < counts
+        found = {
+            int(places[k]): self._one_class(X.shape[1], np.sign(balance[k]), rows[index == k])
+            for k in np.flatnonzero(~is_open).tolist()
+        }
+        mine = is_open[index]
+        if not mine.any():
+            return found, NOTHING
+        if not mine.all():
+            X, y, rows = X[mine], y[mine], rows[mine]
+        tasks: list[Hashable] = places[is_open].tolist()
+        index = (np.cumsum(is_open) - 1)[index[mine]]
         session = self._open(candidate, X, y, rows, (tasks, index))
         before = session.info
         info = session.run(self.max_rounds, tol=self.tol)
-        models = session._task_models(tasks)
-        scores = np.zeros(len(y))
-        for k, one in enumerate(models):
-            mine = index == k
-            scores[mine] = X[mine] @ one.coef[0]
-        bias = best_bias(scores, y, index, len(tasks))
-        found = [Found.of(one, b) for one, b in zip(models, bias.tolist(), strict=True)]
-        return dict(zip(places.tolist(), found, strict=True)), _since(before, info)
+        trained = _with_best_bias(session._task_models(tasks), X, y, index)
+        return {**found, **dict(zip(places[is_open].tolist(), trained, strict=True))}, _since(
+            before, info
+        )
+
+    def _one_class(self, width: int, side: float, rows: Ints) -> Found:
+        nodes, node = self.where
+        whole = np.append(np.zeros(width), side)
+        return Found(whole, {nodes[v]: whole for v in np.unique(node[rows]).tolist()})
 
     def _open(
         self, candidate: Candidate, X: Any, y: Floats, rows: Ints, what: tuple[list[Hashable], Ints]
@@ -177,8 +195,19 @@ class Lanes:
         key = lift.family[:2]
         if key not in self._lifted:
             rows = lift.rows(self.held.X, self.held.task)
-            self._lifted[key] = np.ascontiguousarray(rows.toarray())
+            is_full = rows.nnz > DENSE * rows.shape[0] * rows.shape[1]
+            self._lifted[key] = np.ascontiguousarray(rows.toarray()) if is_full else rows
         return self._lifted[key]
+
+
+def _with_best_bias(models: Sequence[TaskModel], X: Any, y: Floats, index: Ints) -> list[Found]:
+    """Give each classifier the bias nearest to 0 among the best for its weights."""
+    scores = np.zeros(len(y))
+    for k, one in enumerate(models):
+        mine = index == k
+        scores[mine] = X[mine] @ one.coef[0]
+    bias = best_bias(scores, y, index, len(models))
+    return [Found.of(one, b) for one, b in zip(models, bias.tolist(), strict=True)]
 
 
 def _since(before: Info | None, info: Info) -> Info:

@@ -200,9 +200,9 @@ class Presence:
         found = {}
         for task in self.tasks:
             for node, agent in self._holders(task).items():
-                slots = state.row_slots[agent]
-                if len(slots):
-                    found[node, task] = state.rows["X"][state.lies(slots)], state.rows["y"][slots]
+                X, y = state.tables.rows_of(agent)
+                if len(y):
+                    found[node, task] = X if isinstance(X, np.ndarray) else X.toarray(), y
         return found
 
     def _holders(self, task: Task) -> dict[Node, int]:

@@ -54,6 +54,7 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "min_reported_time": 1e9,
     "thumbnail_size": (400, 260),
+    "default_thumb_file": str(Path(__file__).parent / "page.png"),
 }
 
 

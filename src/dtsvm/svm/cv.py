@@ -176,23 +176,33 @@ class DTSVMCV(Networked):
         where = self._levels(node, len(rows), "node")
         network, where = self._place(where, has_nodes=node is not None)
         classes = find_classes(labels, what, self.positive, is_named=task is not None)
-        held = self._hold(rows, self._to_signs(labels, what, classes), what, where)
+        y_signs = self._to_signs(labels, what, classes)
+        held = self._hold(rows, y_signs, what, where)
         square, n = moments(rows).tolist()
-        lanes = self._lanes(held, where, network, square / n)
-        some = self._candidates(held.n_tasks, square / n)
+        n_threads = os.cpu_count() or 1 if self.n_jobs in (None, -1) else self.n_jobs
+        lanes = Lanes(
+            held, where, network, square / n, self.tol, self.max_rounds, n_threads, self.callback
+        )
+        return self._choose(lanes, what[0], classes)
+
+    def _choose(
+        self, lanes: Lanes, tasks: list[Any], classes: dict[Hashable, tuple[Any, Any]]
+    ) -> Self:
+        """Choose from what the lanes say, and keep it."""
+        held, mean_square = lanes.held, lanes.mean_square
+        some = self._candidates(held.n_tasks, mean_square)
         chosen = choose(
-            held, some, lanes, reference=_reference(some, square / n), guard=self.guard,
+            held, some, lanes, reference=_reference(some, mean_square), guard=self.guard,
             refit=self.refit,
         )  # fmt: skip
-        info = _joined(lanes)
-        tasks = _task_models(chosen, held, lanes, what[0], classes, self.refit)
+        models = _task_models(chosen, held, lanes, tasks, classes, self.refit)
         self._take(
-            Model(type(self).__name__, self._settings(), network, tasks, info, rows.shape[1],
-                  *frame_columns(self))
+            Model(type(self).__name__, self._settings(), lanes.network, models, _joined(lanes),
+                  held.X.shape[1], *frame_columns(self))
         )  # fmt: skip
         self.candidates_, self.weights_ = chosen.candidates, chosen.found.weights
         self.is_wrong_ = chosen.found.is_wrong
-        self.choices_ = _choices(chosen, what[0])
+        self.choices_ = _choices(chosen, tasks)
         self._warn_lanes(lanes)
         return self
 
@@ -226,12 +236,6 @@ class DTSVMCV(Networked):
             raise DataError("folds must number each row's fold with ints from 0, two at least.")
         return Held(X, y, what[1], fold.astype(np.int64), len(what[0]), int(fold.max()) + 1)
 
-    def _lanes(self, held: Held, where: Levels, network: Network, mean_square: float) -> Lanes:
-        n_threads = os.cpu_count() or 1 if self.n_jobs in (None, -1) else self.n_jobs
-        return Lanes(
-            held, where, network, mean_square, self.tol, self.max_rounds, n_threads, self.callback
-        )
-
     def _settings(self) -> dict[str, Any]:
         """Drop what a file cannot keep: folds row by row."""
         settings = super()._settings()
@@ -255,7 +259,7 @@ class DTSVMCV(Networked):
             f"at C = {worst.C:.2g}, has a certified gap of {info.gap:.1e}: raise max_rounds, "
             "leave out large C, standardise the features or raise tol.",
             NotConvergedWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

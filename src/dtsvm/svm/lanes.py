@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dtsvm.problem import Network, TaskModel
-from dtsvm.rounds import Info
+from dtsvm.rounds import Info, Status
 from dtsvm.select import Candidate, Held, Job, Lane, Lift, best_bias
 from dtsvm.svm.session import Session
 
@@ -19,6 +19,8 @@ __all__ = ["Lanes", "Progress"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+DENSE = 0.3  # longer rows with a larger share of numbers that are not 0 are kept dense
+NOTHING = Info(Status.CONVERGED, 0, 0.0, 0.0, 0.0, 0.0, 0, 0, 0.0)
 Trained = tuple[Info, Floats, dict[Hashable, Floats]]  # (lane, task, p + 1); by node, last lane
 
 
@@ -108,20 +110,13 @@ class Lanes:
         train = self._alone if job.candidate.family.is_alone else self._together
         return train(job.candidate, job.lanes)
 
-    def _session(self, C: float) -> Session:
-        """½‖w‖² + C Σ hinge for every task of the session."""
-        return Session(
-            self.network, C=C, common_reg=2.0, specific_reg=2.0, tol=self.tol, relays="auto",
-            n_jobs=1,
-        )  # fmt: skip
-
     def _together(self, candidate: Candidate, lanes: Sequence[Lane]) -> Trained:
         held = self.held
         lift = Lift(candidate.family, held.X.shape[1], held.n_tasks, self.mean_square)
         rows, lane_of = _stacked(lanes)
         side = np.stack([lane.side for lane in lanes])
         y = held.y[rows] * side[lane_of, held.task[rows]]
-        found, info = self._run(candidate.C, self._lifted_rows(lift)[rows], y, rows, lane_of)
+        found, info = self._run(candidate, self._lifted_rows(lift)[rows], y, rows, lane_of)
         v = np.zeros((len(lanes), lift.width + 1))
         for k, one in found.items():
             v[k] = one.whole
@@ -136,7 +131,7 @@ class Lanes:
         held = self.held
         rows, lane_of = _stacked(lanes)
         what = lane_of * held.n_tasks + held.task[rows]
-        found, info = self._run(candidate.C, held.X[rows], held.y[rows], rows, what)
+        found, info = self._run(candidate, held.X[rows], held.y[rows], rows, what)
         out = np.zeros((len(lanes), held.n_tasks, held.X.shape[1] + 1))
         own: dict[Hashable, Floats] = {}
         for place, one in found.items():
@@ -147,33 +142,85 @@ class Lanes:
         return info, out, own
 
     def _run(
-        self, C: float, X: Any, y: Floats, rows: Ints, what: Ints
+        self, candidate: Candidate, X: Any, y: Floats, rows: Ints, what: Ints
     ) -> tuple[dict[int, Found], Info]:
-        """Run a session whose tasks, each for itself, are numbered by `what`."""
+        """Run a session whose tasks, each for itself, are numbered by `what`.
+
+        Where all rows are of one class nothing needs training: no weights, and their side.
+        """
+        places, index, counts = np.unique(what, return_inverse=True, return_counts=True)
+        balance = np.bincount(index, y)
+        is_open = np.abs(balance) < counts
+        found = {
+            int(places[k]): self._one_class(X.shape[1], np.sign(balance[k]), rows[index == k])
+            for k in np.flatnonzero(~is_open).tolist()
+        }
+        mine = is_open[index]
+        if not mine.any():
+            return found, NOTHING
+        if not mine.all():
+            X, y, rows = X[mine], y[mine], rows[mine]
+        tasks: list[Hashable] = places[is_open].tolist()
+        index = (np.cumsum(is_open) - 1)[index[mine]]
+        session = self._open(candidate, X, y, rows, (tasks, index))
+        before = session.info
+        info = session.run(self.max_rounds, tol=self.tol)
+        trained = _with_best_bias(session._task_models(tasks), X, y, index)
+        return {**found, **dict(zip(places[is_open].tolist(), trained, strict=True))}, _since(
+            before, info
+        )
+
+    def _one_class(self, width: int, side: float, rows: Ints) -> Found:
         nodes, node = self.where
-        places, index = np.unique(what, return_inverse=True)
-        tasks: list[Hashable] = places.tolist()
-        session = self._session(C)
+        whole = np.append(np.zeros(width), side)
+        return Found(whole, {nodes[v]: whole for v in np.unique(node[rows]).tolist()})
+
+    def _open(
+        self, candidate: Candidate, X: Any, y: Floats, rows: Ints, what: tuple[list[Hashable], Ints]
+    ) -> Session:
+        """Open a session in which every task minimises ½‖w‖² + C Σ hinge for itself."""
+        session = Session(
+            self.network, C=candidate.C, common_reg=2.0, specific_reg=2.0, tol=self.tol,
+            relays="auto", n_jobs=1,
+        )  # fmt: skip
+        nodes, node = self.where
+        tasks, _ = what
         session._enter_all(
-            X, y, (nodes, node[rows]), (tasks, index), [[task] for task in tasks],
+            X, y, (nodes, node[rows]), what, [[task] for task in tasks],
             dict.fromkeys(tasks, (-1.0, 1.0)),
         )  # fmt: skip
-        info = session.run(self.max_rounds, tol=self.tol)
-        models = session._task_models(tasks)
-        scores = np.zeros(len(y))
-        for k, one in enumerate(models):
-            mine = index == k
-            scores[mine] = X[mine] @ one.coef[0]
-        bias = best_bias(scores, y, index, len(tasks))
-        found = [Found.of(one, b) for one, b in zip(models, bias.tolist(), strict=True)]
-        return dict(zip(places.tolist(), found, strict=True)), info
+        return session
 
     def _lifted_rows(self, lift: Lift) -> Any:
         key = lift.family[:2]
         if key not in self._lifted:
             rows = lift.rows(self.held.X, self.held.task)
-            self._lifted[key] = np.ascontiguousarray(rows.toarray())
+            is_full = rows.nnz > DENSE * rows.shape[0] * rows.shape[1]
+            self._lifted[key] = np.ascontiguousarray(rows.toarray()) if is_full else rows
         return self._lifted[key]
+
+
+def _with_best_bias(models: Sequence[TaskModel], X: Any, y: Floats, index: Ints) -> list[Found]:
+    """Give each classifier the bias nearest to 0 among the best for its weights."""
+    scores = np.zeros(len(y))
+    for k, one in enumerate(models):
+        mine = index == k
+        scores[mine] = X[mine] @ one.coef[0]
+    bias = best_bias(scores, y, index, len(models))
+    return [Found.of(one, b) for one, b in zip(models, bias.tolist(), strict=True)]
+
+
+def _since(before: Info | None, info: Info) -> Info:
+    """What the last run of a session took; its own counts go on from run to run."""
+    if before is None:
+        return info
+    return replace(
+        info,
+        n_rounds=info.n_rounds - before.n_rounds,
+        messages_sent=info.messages_sent - before.messages_sent,
+        bytes_sent=info.bytes_sent - before.bytes_sent,
+        seconds=info.seconds - before.seconds,
+    )
 
 
 def _stacked(lanes: Sequence[Lane]) -> tuple[Ints, Ints]:

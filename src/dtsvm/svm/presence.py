@@ -194,6 +194,17 @@ class Presence:
             classifier.is_finished = True
         self._finished[task] = kept
 
+    def _blocks(self) -> dict[tuple[Node, Task], tuple[NDArray[Any], NDArray[np.float64]]]:
+        """Return the rows and ±1 labels of every node and task that has some."""
+        state = self._need_rows()[0].state
+        found = {}
+        for task in self.tasks:
+            for node, agent in self._holders(task).items():
+                X, y = state.tables.rows_of(agent)
+                if len(y):
+                    found[node, task] = X if isinstance(X, np.ndarray) else X.toarray(), y
+        return found
+
     def _holders(self, task: Task) -> dict[Node, int]:
         members, _ = self._need_rows()
         agents = members.agents_of(task)

@@ -100,6 +100,7 @@ class Session(Presence):
         }
         self._may_split = False
         self._is_checked = False
+        self._choice: Any = None  # what `choose` remembers
 
     # Coming and going
 
@@ -305,6 +306,48 @@ class Session(Presence):
     def step(self) -> Info:
         """Train one round."""
         return self.run(rounds=1)
+
+    def choose(self, **options: Any) -> Any:
+        """Choose C, coupling, company and sides for what is here now.
+
+        Candidates stay in training between calls: after nodes, links or rows came or went, the next
+        choice goes on from where they are. They begin anew when a task comes or goes, when
+        `options` change, or when rows have become much longer or shorter. The session itself is not
+        changed by it.
+
+        Parameters
+        ----------
+        **options
+            Parameters of `DTSVMCV`, such as `candidates`, `guard` and `tol`.
+
+        Returns
+        -------
+        DTSVMCV
+            Fitted: `choices_` says what was chosen.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dtsvm import Network, Session
+        >>> rng = np.random.default_rng(0)
+        >>> live = Session(Network.ring(3))
+        >>> for node in range(3):
+        ...     for task in ("cough", "fever"):
+        ...         X = rng.normal(size=(15, 2))
+        ...         live.enter(node, task, X, np.sign(X[:, 0]))
+        >>> first = live.choose()
+        >>> X = rng.normal(size=(5, 2))
+        >>> live.add_data(1, "fever", X, np.sign(X[:, 0]))
+        >>> again = live.choose()
+        >>> again.info_.n_rounds < first.info_.n_rounds
+        True
+        """
+        from dtsvm.svm.warm import LiveChoice
+
+        self._need_rows()
+        if self._choice is None or self._choice.options != options:
+            self._choice = LiveChoice(options)
+        return self._choice.choose(self)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the whole state: a killed process leaves the old file or the new one."""

@@ -112,7 +112,7 @@ def _need_agents() -> None:
         import dtsvm.ui.page.agents  # noqa: F401
     except ImportError as error:
         raise MissingExtraError(
-            "Agents need grpcio, protobuf and cryptography, which are not installed. "
+            "Agents need protobuf and cryptography, which are not installed. "
             'Install them with: pip install "dtsvm[agent]"'
         ) from error
 

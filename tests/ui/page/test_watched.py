@@ -9,7 +9,7 @@ import threading
 import numpy as np
 import pytest
 
-pytest.importorskip("grpc")
+pytest.importorskip("google.protobuf")
 from dtsvm import Network, Session
 from dtsvm.errors import ModelFileError, NetworkError
 from dtsvm.ui.page.agents import Agents

@@ -71,7 +71,7 @@ def find_classes(
     tasks, index = what
     check_positive(positive, tasks)
     is_mixed = y.dtype == object and len(tasks) > 1  # each task may have labels of its own kind
-    if not is_mixed:
+    if not is_mixed and y.dtype.kind not in "iubU":  # those are labels whatever they say
         check_classification_targets(y)
     found = {}
     for t, task in enumerate(tasks):

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from dtsvm.problem.settings import Settings
 from dtsvm.rounds.state import State
@@ -19,6 +19,7 @@ __all__ = ["Membership"]
 
 Node = Hashable
 Task = Hashable
+Ints = NDArray[np.int64]
 
 
 class Membership:
@@ -107,6 +108,48 @@ class Membership:
         self._link(links)
         self._welcome(slots, links)
         return slots
+
+    def enter_all(
+        self, nodes: Sequence[Node], tasks: Sequence[Task], codes: Ints, links: Ints
+    ) -> Ints:
+        """Let the first agents of all enter at once; return their slots in the order of `codes`.
+
+        Parameters
+        ----------
+        nodes, tasks : sequence
+            The labels of everybody here.
+        codes : ndarray of int
+            Position of an agent's node times the number of tasks, plus the position of its task.
+        links : ndarray of shape (n_links, 2)
+            Positions of both ends of every network link.
+        """
+        n = len(tasks)
+        at, what = np.divmod(codes, n)
+        node_rank = np.array([self._node_rank[node] for node in nodes], np.int64)
+        task_rank = np.array([self._task_rank[task] for task in tasks], np.int64)
+        slots = self.state.add_agents(node_rank[at], task_rank[what])
+        places = zip(at.tolist(), what.tolist(), slots.tolist(), strict=True)
+        for v, t, slot in places:
+            self.at[nodes[v]][tasks[t]] = slot
+        agent = np.full((len(nodes), n), -1, np.int64)
+        agent[at, what] = slots
+        self._link_pairs(agent[links[:, 0]], agent[links[:, 1]], is_wide=True)
+        group = np.array([self.group[task] for task in tasks])
+        one, other = np.nonzero(np.triu(group[:, None] == group, 1))
+        self._link_pairs(agent[:, one], agent[:, other], is_wide=False)
+        if self.is_personal:
+            one, other = np.nonzero((group[:, None] == group) & ~np.eye(n, dtype=bool))
+            ends = agent[links[:, :1], one], agent[links[:, 1:], other]
+            self._link_pairs(*ends, is_wide=False, is_across=True)
+        return slots
+
+    def _link_pairs(
+        self, a: Ints, b: Ints, *, is_wide: bool, is_across: bool | None = None
+    ) -> None:
+        """Link agents that stand at the same place of two arrays, where both are there."""
+        both = (a >= 0) & (b >= 0)
+        if both.any():
+            self.state.link(a[both], b[both], is_wide, is_wide if is_across is None else is_across)
 
     def _welcome(self, slots: list[int], links: list[tuple[int, int, bool, bool]]) -> None:
         """Let newcomers begin where the agents that were here before them stand."""

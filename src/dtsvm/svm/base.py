@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable
+from functools import cache
 from typing import Any, Self
 
 import numpy as np
@@ -188,10 +189,7 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
 
     def _settings(self) -> dict[str, Any]:
         """What a model remembers of the parameters: the network has its own place, code none."""
-        settings = self.get_params(deep=False)
-        for name in ("network", "callback"):
-            settings.pop(name, None)
-        return dict(settings)
+        return {name: getattr(self, name) for name in _remembered(type(self))}  # type: ignore[arg-type]
 
     def _take(self, model: Model) -> None:
         """Set what training gives."""
@@ -298,3 +296,11 @@ def frame_columns(estimator: Any) -> tuple[Columns, bool]:
     """Return the columns' names if the rows came with names, and whether they did."""
     names = getattr(estimator, "feature_names_in_", None)
     return Columns(None if names is None else tuple(map(str, names))), names is not None
+
+
+@cache
+def _remembered(kind: Any) -> tuple[str, ...]:
+    """The parameters of an estimator that its model remembers."""
+    left_out = ("network", "callback")
+    names: list[str] = kind._get_param_names()
+    return tuple(name for name in names if name not in left_out)

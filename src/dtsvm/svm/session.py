@@ -395,9 +395,11 @@ class Session(Presence):
                 members.add_task(task, g)
         self._classes = classes
         (nodes, node), (tasks, task_of) = where, what
-        pairs, agent = np.unique(node * len(tasks) + task_of, return_inverse=True)
-        slots = members.enter([(nodes[k // len(tasks)], tasks[k % len(tasks)]) for k in pairs])
-        members.state.adopt_rows(X, y, np.array(slots, np.int64)[agent])
+        network = self.network
+        place = np.array([network.position(label) for label in nodes], np.int64)
+        codes, agent = np.unique(place[node] * len(tasks) + task_of, return_inverse=True)
+        slots = members.enter_all(network.nodes, tasks, codes, network.links)
+        members.state.adopt_rows(X, y, slots[agent])
 
     def _changed(self, kind: str, detail: str) -> None:
         self._is_checked = False

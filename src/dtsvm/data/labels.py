@@ -23,6 +23,7 @@ __all__ = [
     "positive_label",
     "signs",
     "task_classes",
+    "task_codes",
 ]
 
 MOST_SHOWN = 12
@@ -210,6 +211,21 @@ def label_codes(labels: Any, classes: Sequence[Any]) -> NDArray[np.int64]:
     codes = np.zeros(len(array), np.int64)
     for k, label in enumerate(classes[1:], 1):
         codes[np.asarray(array == label, bool)] = k
+    return codes
+
+
+def task_codes(
+    y: NDArray[Any],
+    what: tuple[list[Any], NDArray[np.int64]],
+    classes: Mapping[Any, Sequence[Any]],
+) -> NDArray[np.int64]:
+    """Return where each row's label stands among its task's."""
+    tasks, index = what
+    if len(tasks) == 1:
+        return label_codes(y, classes[tasks[0]])
+    codes = np.empty(len(y), np.int64)
+    for t, task in enumerate(tasks):
+        codes[index == t] = label_codes(y[index == t], classes[task])
     return codes
 
 

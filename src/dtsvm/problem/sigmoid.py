@@ -4,8 +4,9 @@ With P = 1 / (1 + exp(a f + b)) of a decision value f, and targets t a little in
 
     minimise over (a, b)   − Σ_rows c_i (t_i log P_i + (1 − t_i) log(1 − P_i))
 
-by Newton steps with halving (Platt, 1999; Lin, Lin & Weng, 2007). A step needs the loss, the gradient
-and the Hessian: six sums over rows, so each node adds up its own and the network adds up those.
+by Newton steps with halving (Platt, 1999; Lin, Lin & Weng, 2007). A step needs the loss, the
+gradient and the Hessian: six sums over rows, so each node adds up its own and the network adds up
+those.
 """
 
 from __future__ import annotations
@@ -93,8 +94,8 @@ def fit_sigmoids(sums: Callable[[Floats, Floats], Floats], counts: Floats) -> Fl
     >>> f, is_positive = np.array([-2.0, -1.0, 0.5, 1.0, 2.0]), np.array([0, 0, 1, 0, 1]) > 0
     >>> which, weight = np.zeros(5, int), np.ones(5)
     >>> counts = sigmoid_counts(is_positive, which, 1, weight)
-    >>> ab = fit_sigmoids(lambda ab, counts: sigmoid_sums(f, is_positive, which, weight, ab, counts),
-    ...                   counts)
+    >>> rows = f, is_positive, which, weight
+    >>> ab = fit_sigmoids(lambda ab, counts: sigmoid_sums(*rows, ab, counts), counts)
     >>> bool(ab[0, 0] < 0)
     True
     """

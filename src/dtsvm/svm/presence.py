@@ -239,7 +239,7 @@ class Presence:
             )  # fmt: skip
         return tuple(found)
 
-    def _rows(self, X: ArrayLike | None, n_features: int | None = None) -> NDArray[Any]:
+    def _rows(self, X: ArrayLike | None, n_features: int | None = None) -> Any:
         known = self._members.state.n_features if self._members else n_features
         return session_rows(X, known)
 
@@ -271,4 +271,4 @@ class Presence:
 def _agreed(parts: NDArray[np.float64]) -> NDArray[np.float64]:
     """What nodes, along the first axis, agree on; their mean where the network has come apart."""
     is_one = bool((parts == parts[0]).all())
-    return parts[0] if is_one else parts.mean(axis=0)
+    return np.asarray(parts[0] if is_one else parts.mean(axis=0))

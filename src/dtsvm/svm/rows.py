@@ -91,10 +91,13 @@ def row_weights(weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64] | 
 
 def _canonical(rows: Any) -> Any:
     """Return CSR rows that name no column twice."""
-    if issparse(rows) and not rows.has_canonical_format:
-        rows = rows.copy()
-        rows.sum_duplicates()
-    return rows
+    if not issparse(rows):
+        return rows
+    found: Any = rows
+    if not found.has_canonical_format:
+        found = found.copy()
+        found.sum_duplicates()
+    return found
 
 
 def _check_finite(rows: Any) -> None:

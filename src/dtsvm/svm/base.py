@@ -159,7 +159,9 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
         weight = row_weights(sample_weight, n)
         at = np.arange(n) if weight is None else np.flatnonzero(weight)
         if not len(at):
-            raise DataError("The sample_weight of all rows is zero; a classifier needs rows that count.")
+            raise DataError(
+                "The sample_weight of all rows is zero; a classifier needs rows that count."
+            )
         labels, task_of, node_of = labels[at], task_of[at], node_of[at]
         network, (nodes, node_of) = self._place((nodes, node_of), has_nodes=node is not None)
         classes = find_classes(labels, (tasks, task_of), self.positive, is_named=task is not None)

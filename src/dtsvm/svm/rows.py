@@ -16,7 +16,9 @@ __all__ = ["estimator_rows", "row_weights", "session_rows"]
 DTYPES = [np.float64, np.float32]
 
 
-def estimator_rows(estimator: Any, X: ArrayLike, y: Any = "no_validation") -> Any:
+def estimator_rows(
+    estimator: Any, X: ArrayLike, y: Any = "no_validation", *, accept_sparse: bool = True
+) -> Any:
     """Check what a fit or a prediction is given, as scikit-learn does, in our sentences.
 
     Returns (X, y), or X alone when there is no y; X is not copied if it need not be.
@@ -25,7 +27,8 @@ def estimator_rows(estimator: Any, X: ArrayLike, y: Any = "no_validation") -> An
     if fits and _length(X) != _length(y) > 0:
         raise DataError(f"X has {_length(X)} rows, but y has {_length(y)}.")
     options: dict[str, Any] = {
-        "dtype": DTYPES, "ensure_all_finite": False, "accept_sparse": "csr",
+        "dtype": DTYPES, "ensure_all_finite": False,
+        "accept_sparse": "csr" if accept_sparse else False,
         "accept_large_sparse": True,
     }  # fmt: skip
     try:

@@ -177,7 +177,6 @@ class DTSVMCV(Networked):
         where = self._levels(node, len(rows), "node")
         network, where = self._place(where, has_nodes=node is not None)
         classes = find_classes(labels, what, self.positive, is_named=task is not None)
-        _check_pairs(classes)
         y = np.where(task_codes(labels, what, classes) == 1, 1.0, -1.0)
         held = self._hold(rows, y, what, where)
         square, n = moments(rows).tolist()
@@ -191,6 +190,7 @@ class DTSVMCV(Networked):
         self, lanes: Lanes, tasks: list[Any], classes: dict[Hashable, tuple[Any, ...]]
     ) -> Self:
         """Choose from what the lanes say, and keep it."""
+        _check_pairs(classes)
         held, mean_square = lanes.held, lanes.mean_square
         some = self._candidates(held.n_tasks, mean_square)
         chosen = choose(

@@ -121,11 +121,6 @@ class State:
         self.tables.adopt_rows(X, y, agent, weight, at)
         self._touch()
 
-    def share_rows(self, agent: int, at: Slots, y: Floats, weight: Floats | None = None) -> None:
-        """Give an agent rows that lie here already: see `places`."""
-        self.tables.share_rows(agent, at, y, weight)
-        self._touch()
-
     def add_rows(self, agent: int, X: Any, y: Floats, weight: Floats | None = None) -> None:
         """Give an agent more rows."""
         self.tables.add_rows(agent, X, y, weight)

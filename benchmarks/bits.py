@@ -1,11 +1,11 @@
-"""Every bit after some rounds, as SHA-256: between builds of the kernel, and against another commit.
+"""Every bit after some rounds, as SHA-256: of all builds of the kernel, and of another commit.
 
     python -m benchmarks.bits --worlds 1000                     # builds of this kernel
     python -m benchmarks.bits --worlds 1000 --against PYTHON    # and that interpreter's dtsvm
 
-A world is a random network with random tasks, blocks and settings; its digest is of x, z and λ after
-30 rounds, before the first leap, and after 50, behind it. Digests of another commit must be equal
-before the leap; behind it numbers may differ by rounding, and the worst difference is printed.
+A world is a random network with random tasks, blocks and settings; its digest is of x, z and λ
+after 30 rounds, before the first leap, and after 50, behind it. Digests of another commit must be
+equal before the leap; behind it numbers may differ by rounding, and the worst difference is printed.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     python -m benchmarks.versus /path/to/other/python
 
-Both interpreters stay open and are asked in turn; what counts is processor time, on one thread, so that
-little of what else the machine does is seen, and what is falls on
-both. Printed are medians and the median of the ratios of neighbouring turns, ours over theirs.
+Both interpreters stay open and are asked in turn; what counts is processor time, on one thread:
+little of what else the machine does is seen, and what is, falls on both. Printed are medians and
+the median of the ratios of neighbouring turns, ours over theirs.
 """
 
 from __future__ import annotations

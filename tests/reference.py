@@ -19,8 +19,9 @@ class Pooled:
         return self.common + self.specific
 
 
-def solve_pooled(X, y, task, share, *, C, common_reg, specific_reg):
-    """Minimise ε₁/2 ‖w₀‖² + Σ_t (A_t/A) ε₂/2 ‖w_t‖² + C Σ hinge, straight from the formula."""
+def solve_pooled(X, y, task, share, *, C, common_reg, specific_reg, weight=None):
+    """Minimise ε₁/2 ‖w₀‖² + Σ_t (A_t/A) ε₂/2 ‖w_t‖² + C Σ c hinge, straight from the formula."""
+    weight = np.ones(len(y)) if weight is None else weight
     n_tasks, p = len(share), X.shape[1]
     w0, W, b = cp.Variable(p), cp.Variable((n_tasks, p)), cp.Variable(n_tasks)
     value = 0.5 * common_reg * cp.sum_squares(w0)
@@ -29,8 +30,19 @@ def solve_pooled(X, y, task, share, *, C, common_reg, specific_reg):
         mine = task == t
         if mine.any():
             margin = cp.multiply(y[mine], X[mine] @ (w0 + W[t]) + b[t])
-            value += C * cp.sum(cp.pos(1 - margin))
+            value += C * weight[mine] @ cp.pos(1 - margin)
     problem = cp.Problem(cp.Minimize(value))
     problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
     bias = b.value if b.value is not None else np.zeros(n_tasks)
     return Pooled(float(problem.value), np.append(w0.value, 0.0), np.column_stack([W.value, bias]))
+
+
+def objective(X, y, task, common, specific, share, *, C, common_reg, specific_reg):
+    """ε₁/2 ‖w₀‖² + Σ_t (A_t/A) ε₂/2 ‖w_t‖² + C Σ max(0, 1 − y (xᵀ(w₀+w_t) + b₀ + b_t))."""
+    u = common + specific[task]
+    margin = y * (np.einsum("ij,ij->i", X, u[:, :-1]) + u[:, -1])
+    return float(
+        0.5 * common_reg * common[:-1] @ common[:-1]
+        + 0.5 * specific_reg * share @ (specific[:, :-1] ** 2).sum(axis=1)
+        + C * np.maximum(0.0, 1.0 - margin).sum()
+    )

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
@@ -118,6 +119,22 @@ def test_weights_in_the_columns_own_units_give_the_same_values():
     weights, bias = made.plan_.original(coef, intercept)
     raw = np.column_stack([rows["age"], rows["smoker"] == "yes"])
     np.testing.assert_allclose(raw @ weights + bias, made.transform(rows) @ coef + intercept)
+
+
+def test_sparse_features_are_the_same_but_for_the_means():
+    rows = table()
+    dense, sparse = Preparation().fit(rows), Preparation(sparse=True).fit(rows)
+    X = sparse.transform(rows)
+    assert issparse(X)
+    assert X.format == "csr"
+    shift = np.array([f.mean / f.scale if f.scale else 0.0 for f in dense.plan_.features])
+    np.testing.assert_allclose(X.toarray(), dense.transform(rows) + shift)
+    again = Preparation.from_dict(json.loads(json.dumps(sparse.to_dict())))
+    assert (again.transform(rows) != X).nnz == 0
+    coef = np.arange(1.0, X.shape[1] + 1)
+    weights, bias = sparse.plan_.original(coef, 0.5)
+    assert bias == 0.5
+    assert weights[0] == coef[0] / sparse.plan_.features[0].scale
 
 
 def test_it_is_a_transformer_like_any_other():

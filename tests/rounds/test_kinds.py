@@ -1,4 +1,4 @@
-"""The one objective in all its kinds, against an independent solver: biases, weights, sparse, shared."""
+"""The one objective in all its kinds against an independent solver: biases, weights, sparse."""
 
 import cvxpy as cp
 import numpy as np

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from dtsvm import CSVM, DSVM, DTSVM, Network
 
@@ -63,10 +64,43 @@ REFUSALS = {
         "y has rows of one class only, 1.0; a classifier needs rows of two classes somewhere "
         "in the network, or another task with this label and a second one.",
     ),
-    "three labels in a task": (
-        lambda: DTSVM().fit(X, [0, 1, 2, 0, 1, 0, 1, 0], task=TASK),
-        "Only binary classification is supported. The type of the target is multiclass: Task 'a' "
-        "has 3 labels (0, 1, 2); make each question a task of two labels.",
+    "a positive label among three": (
+        lambda: DTSVM(positive=2).fit(X, [0, 1, 2, 0, 1, 0, 1, 0]),
+        "y has 3 labels, each of them positive in a question of its own; its positive one cannot "
+        "be 2.",
+    ),
+    "weights too short": (
+        lambda: DTSVM().fit(X, Y, sample_weight=[1.0] * 7),
+        "X has 8 rows, but sample_weight has 7.",
+    ),
+    "a negative weight": (
+        lambda: DTSVM().fit(X, Y, sample_weight=[1, 1, -2, 1, 1, 1, 1, 1]),
+        "sample_weight of row 2 is -2; weights are finite and not negative.",
+    ),
+    "no row that counts": (
+        lambda: DTSVM().fit(X, Y, sample_weight=np.zeros(8)),
+        "The sample_weight of all rows is zero; a classifier needs rows that count.",
+    ),
+    "a class weight for nobody": (
+        lambda: DTSVM(class_weight={2: 1.0}).fit(X, Y),
+        "class_weight names label 2, which has no rows. Choose from 0, 1.",
+    ),
+    "a class weight of a task that is not there": (
+        lambda: DTSVM(class_weight={"c": {0: 1.0}}).fit(X, Y, task=TASK),
+        "class_weight names task 'c', which has no rows. Choose from a, b.",
+    ),
+    "a class weight of nothing": (
+        lambda: DTSVM(class_weight={0: 0.0}).fit(X, Y),
+        "The 'class_weight' parameter of the estimator must be a positive float. Got 0.0 instead.",
+    ),
+    "a class weight that is a word": (
+        lambda: DTSVM(class_weight="even").fit(X, Y),
+        "The 'class_weight' parameter of the estimator must be 'balanced', a dict or None. "
+        "Got 'even' instead.",
+    ),
+    "NaN in CSR rows": (
+        lambda: DTSVM().fit(csr_array(with_value(np.nan)), Y),
+        "X contains NaN in row 2, column 1; fill in or drop such rows first.",
     ),
     "a positive label nobody has": (
         lambda: DTSVM(positive=7).fit(X, Y),

@@ -9,7 +9,8 @@ import pytest
 from dtsvm import Network, Session
 from dtsvm.errors import DataError, DtsvmError, NetworkError, ParameterError
 from dtsvm.ui import schedule
-from dtsvm.ui.schedule import read_schedule, run_schedule
+from dtsvm.ui.evolution import run_schedule
+from dtsvm.ui.schedule import read_schedule
 
 NODES = ["x", "y", "z"]
 PLAN = """

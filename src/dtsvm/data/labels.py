@@ -1,4 +1,4 @@
-"""From the caller's labels to ±1 and back; every task has its own two."""
+"""From the caller's labels to ±1 and back; every task has its own, two or more."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ __all__ = [
     "check_positive",
     "encode_levels",
     "find_classes",
+    "label_codes",
     "name_array",
     "positive_label",
     "signs",
-    "two_classes",
+    "task_classes",
+    "task_codes",
 ]
 
+MOST_SHOWN = 12
 MISSING = "{name} of row {row} is missing; every row needs one."
 
 
@@ -52,8 +55,8 @@ def _none_at(array: NDArray[Any]) -> NDArray[np.int64]:
 
 def find_classes(
     y: NDArray[Any], what: tuple[list[Any], NDArray[np.int64]], positive: Any, *, is_named: bool
-) -> dict[Hashable, tuple[Any, Any]]:
-    """Return the labels of every task: the negative one and the positive one.
+) -> dict[Hashable, tuple[Any, ...]]:
+    """Return the labels of every task: the negative and the positive one, or all of them sorted.
 
     A task with rows of one label only has the labels of the other tasks that have this label too.
 
@@ -84,7 +87,7 @@ def find_classes(
     for task, labels in found.items():
         owner = f"Task {task!r}" if is_named else "y"
         known = _borrowed(labels[0], found) if len(labels) == 1 else labels
-        classes[task] = two_classes(known, owner, positive_label(positive, task))
+        classes[task] = task_classes(known, owner, positive_label(positive, task))
     return classes
 
 
@@ -94,8 +97,8 @@ def _borrowed(only: Any, found: dict[Hashable, list[Any]]) -> list[Any]:
     return others[0] if others and all(set(one) == set(others[0]) for one in others) else [only]
 
 
-def two_classes(labels: Any, owner: str, positive: Any = None) -> tuple[Any, Any]:
-    """Return the negative and the positive label of one task's rows.
+def task_classes(labels: Any, owner: str, positive: Any = None) -> tuple[Any, ...]:
+    """Return one task's labels: the negative and the positive one, or if more, all of them sorted.
 
     The positive one is the larger, as in scikit-learn, unless named.
     """
@@ -106,21 +109,26 @@ def two_classes(labels: Any, owner: str, positive: Any = None) -> tuple[Any, Any
             "a classifier needs rows of two classes somewhere in the network, or another task "
             "with this label and a second one."
         )
+    if positive is None or (len(distinct) == 2 and positive == distinct[1]):
+        return tuple(distinct)
     if len(distinct) > 2:
-        some = ", ".join(repr(value) for value in distinct[:5])
         raise DataError(
-            "Only binary classification is supported. The type of the target is multiclass: "
-            f"{owner} has {len(distinct)} labels ({some}{', …' if len(distinct) > 5 else ''}); "
-            "make each question a task of two labels."
+            f"{owner} has {len(distinct)} labels, each of them positive in a question of its own; "
+            f"its positive one cannot be {positive!r}."
         )
-    low, high = distinct
-    if positive is None or positive == high:
-        return low, high
-    if positive == low:
-        return high, low
+    if positive == distinct[0]:
+        return distinct[1], distinct[0]
     raise DataError(
-        f"{owner} has labels {low!r} and {high!r}, but its positive one is {positive!r}."
+        f"{owner} has labels {_listed(distinct)}, but its positive one is {positive!r}."
     )
+
+
+def _listed(labels: Sequence[Any]) -> str:
+    """Name labels: 0 and 1; 0, 1 and 2; the first few of many."""
+    shown = [repr(label) for label in labels]
+    if len(shown) > MOST_SHOWN:
+        return f"{', '.join(shown[:MOST_SHOWN])} and {len(shown) - MOST_SHOWN} more"
+    return f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
 def _distinct(labels: Any) -> list[Any]:
@@ -150,17 +158,17 @@ def name_array(names: list[Any]) -> NDArray[Any]:
 
 def begin_classes(
     task: Hashable, y: ArrayLike | None, labels: Sequence[Any] | None
-) -> tuple[Any, Any]:
-    """Return the two labels of a task that begins live, perhaps with rows of one class or none."""
+) -> tuple[Any, ...]:
+    """Return the labels of a task that begins live, perhaps with rows of one class or none."""
     if labels is not None:
-        if len(labels) != 2 or labels[0] == labels[1]:
+        if len(labels) < 2 or len(set(labels)) != len(labels):
             raise DataError(f"Task {task!r} needs two different labels, got {list(labels)!r}.")
-        return (labels[0], labels[1])
+        return tuple(labels)
     found = [] if y is None else _distinct(np.asarray(y))
     if set(found) <= {-1, 1}:
         return (-1, 1)
-    if len(found) == 2:
-        return (found[0], found[1])
+    if len(found) >= 2:
+        return tuple(found)
     raise DataError(
         f"Task {task!r} begins with labels {found!r}; name both of its labels with "
         "labels=(negative, positive)."
@@ -174,9 +182,7 @@ def check_labels(n_rows: int, y: ArrayLike | None, task: Hashable, classes: Sequ
         raise DataError(f"X has {n_rows} rows, but y has {len(labels)}.")
     strange = [label for label in _distinct(labels) if label not in classes]
     if strange:
-        raise DataError(
-            f"Task {task!r} has labels {classes[0]!r} and {classes[1]!r}, got {strange[0]!r}."
-        )
+        raise DataError(f"Task {task!r} has labels {_listed(classes)}, got {strange[0]!r}.")
 
 
 def positive_label(positive: Any, task: Hashable) -> Any:
@@ -193,6 +199,36 @@ def check_positive(positive: Any, tasks: Sequence[Hashable]) -> None:
             )
 
 
-def signs(labels: NDArray[Any], classes: Sequence[Any]) -> NDArray[np.float64]:
+def label_codes(labels: Any, classes: Sequence[Any]) -> NDArray[np.int64]:
+    """Return where each label stands among its task's labels.
+
+    Examples
+    --------
+    >>> label_codes(["yes", "no", "yes"], ("no", "yes")).tolist()
+    [1, 0, 1]
+    """
+    array = np.asarray(labels)
+    codes = np.zeros(len(array), np.int64)
+    for k, label in enumerate(classes[1:], 1):
+        codes[np.asarray(array == label, bool)] = k
+    return codes
+
+
+def task_codes(
+    y: NDArray[Any],
+    what: tuple[list[Any], NDArray[np.int64]],
+    classes: Mapping[Any, Sequence[Any]],
+) -> NDArray[np.int64]:
+    """Return where each row's label stands among its task's."""
+    tasks, index = what
+    if len(tasks) == 1:
+        return label_codes(y, classes[tasks[0]])
+    codes = np.empty(len(y), np.int64)
+    for t, task in enumerate(tasks):
+        codes[index == t] = label_codes(y[index == t], classes[task])
+    return codes
+
+
+def signs(labels: Any, classes: Sequence[Any]) -> NDArray[np.float64]:
     """Return +1 where the label is the positive one, −1 elsewhere."""
     return np.where(np.asarray(labels) == classes[1], 1.0, -1.0)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix, hstack
 
 from dtsvm.data import Kind, Schema
 from dtsvm.errors import ModelFileError
 from dtsvm.prepare.encode import MEASURED, Encoded
 
-__all__ = ["MISSING_LEVEL", "OTHER_LEVEL", "Feature", "Plan", "apply_plan"]
+__all__ = ["MISSING_LEVEL", "OTHER_LEVEL", "Feature", "Plan", "apply_plan", "apply_sparsely"]
 
 MISSING_LEVEL, OTHER_LEVEL = "(missing)", "(other)"
 
@@ -64,12 +65,15 @@ class Plan:
         A sentence for every column that was left out, wholly or in part.
     n_rows : int
         How many rows of the network it was agreed from.
+    is_centred : bool
+        Whether the mean is taken from numbers; if not, features can be sparse.
     """
 
     schema: Schema
     features: tuple[Feature, ...]
     notes: tuple[str, ...]
     n_rows: int
+    is_centred: bool = True
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -84,7 +88,9 @@ class Plan:
         Gaps count as filled with the mean. What is not scaled keeps its weight.
         """
         scale = np.array([feature.scale or 1.0 for feature in self.features])
-        shift = np.array([feature.mean if feature.scale else 0.0 for feature in self.features])
+        is_shifted = [bool(feature.scale) and self.is_centred for feature in self.features]
+        means = np.array([feature.mean for feature in self.features])
+        shift = np.where(is_shifted, means, 0.0)
         weights = np.asarray(coef, float) / scale
         return weights, float(intercept - weights @ shift)
 
@@ -92,6 +98,7 @@ class Plan:
         """Return it as plain JSON values."""
         return {
             "n_rows": self.n_rows,
+            "is_centred": self.is_centred,
             "columns": self.schema.to_dict(),
             "features": [
                 {"column": f.column, "level": f.level, "mean": f.mean, "scale": f.scale}
@@ -107,7 +114,8 @@ class Plan:
             schema = Schema.from_dict(content["columns"])
             features = tuple(_feature(entry) for entry in content["features"])
             notes = tuple(str(note) for note in content["notes"])
-            plan = cls(schema, features, notes, int(content["n_rows"]))
+            is_centred = bool(content.get("is_centred", True))
+            plan = cls(schema, features, notes, int(content["n_rows"]), is_centred)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ModelFileError(f"A preparation is damaged ({error}). Train again.") from error
         strange = next((f for f in features if f.column not in schema), None)
@@ -139,24 +147,39 @@ def apply_plan(plan: Plan, rows: Encoded) -> NDArray[np.float64]:
     ndarray of shape (n_rows, n_features)
         The features.
     """
-    measured = {c.name: i for i, c in enumerate(plan.schema.of_kind(*MEASURED))}
-    coded = {c.name: i for i, c in enumerate(plan.schema.of_kind(Kind.CATEGORY))}
     X = np.empty((rows.n_rows, len(plan.features)))
-    for j, feature in enumerate(plan.features):
-        if feature.column in measured:
-            X[:, j] = _from_numbers(feature, rows.numbers[measured[feature.column]])
-        else:
-            levels = plan.schema[feature.column].levels
-            X[:, j] = _from_codes(plan, feature, levels, rows.codes[coded[feature.column]])
+    for j, values in enumerate(_columns(plan, rows)):
+        X[:, j] = values
     return X
 
 
-def _from_numbers(feature: Feature, values: NDArray[np.float64]) -> NDArray[Any]:
+def apply_sparsely(plan: Plan, rows: Encoded) -> csr_matrix:
+    """Make the same features as CSR, a column at a time, so that they are never all dense."""
+    parts = [csr_matrix(values.astype(np.float64)[:, None]) for values in _columns(plan, rows)]
+    return csr_matrix(hstack(parts, format="csr"))
+
+
+def _columns(plan: Plan, rows: Encoded) -> Iterator[NDArray[Any]]:
+    """Give the features one by one."""
+    measured = {c.name: i for i, c in enumerate(plan.schema.of_kind(*MEASURED))}
+    coded = {c.name: i for i, c in enumerate(plan.schema.of_kind(Kind.CATEGORY))}
+    for feature in plan.features:
+        if feature.column in measured:
+            values = rows.numbers[measured[feature.column]]
+            yield _from_numbers(feature, values, plan.is_centred)
+        else:
+            levels = plan.schema[feature.column].levels
+            yield _from_codes(plan, feature, levels, rows.codes[coded[feature.column]])
+
+
+def _from_numbers(feature: Feature, values: NDArray[np.float64], is_centred: bool) -> NDArray[Any]:
     is_gap = np.isnan(values)
     if feature.level is not None:
         return is_gap
     filled = np.where(is_gap, feature.mean, values)
-    return (filled - feature.mean) / feature.scale if feature.scale else filled
+    if not feature.scale:
+        return filled
+    return (filled - feature.mean if is_centred else filled) / feature.scale
 
 
 def _from_codes(

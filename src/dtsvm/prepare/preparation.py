@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from dtsvm.data import Records, frame_records
 from dtsvm.errors import DataError, ParameterError
 from dtsvm.prepare.agree import agreeing, run_together
 from dtsvm.prepare.encode import encode
-from dtsvm.prepare.plan import Plan, apply_plan
+from dtsvm.prepare.plan import Plan, apply_plan, apply_sparsely
 
 __all__ = ["Preparation"]
 
@@ -36,6 +37,8 @@ class Preparation(TransformerMixin, BaseEstimator):
         Levels that fewer rows of the network have go together as "(other)".
     missing_columns : {"refuse", "impute"}, default="refuse"
         What to do with rows that lack a column: refuse them, or take it as missing.
+    sparse : bool, default=False
+        Whether features are CSR. Numbers then keep their mean, as without it zeros would be few.
 
     Attributes
     ----------
@@ -63,10 +66,12 @@ class Preparation(TransformerMixin, BaseEstimator):
         kinds: Mapping[str, str] | None = None,
         min_count: int = 10,
         missing_columns: str = "refuse",
+        sparse: bool = False,
     ) -> None:
         self.kinds = kinds
         self.min_count = min_count
         self.missing_columns = missing_columns
+        self.sparse = sparse
 
     def fit(self, X: Any, y: Any = None, *, node: ArrayLike | None = None) -> Self:
         """Agree on a plan.
@@ -90,14 +95,14 @@ class Preparation(TransformerMixin, BaseEstimator):
         rows = encode(records, records.schema)
         parts = [rows.take(mine) for mine in _by_node(node, rows.n_rows)]
         plan = run_together([agreeing(part, self.min_count) for part in parts])
-        return self._keep(plan)
+        return self._keep(replace(plan, is_centred=not self.sparse))
 
-    def transform(self, X: Any) -> NDArray[np.float64]:
-        """Return the features of raw rows, whose columns are found by name."""
+    def transform(self, X: Any) -> Any:
+        """Return the features of raw rows, whose columns are found by name; CSR if `sparse`."""
         check_is_fitted(self, "plan_")
         records = X if isinstance(X, Records) else frame_records(X)
         rows = encode(records, self.plan_.schema, self.missing_columns)
-        return apply_plan(self.plan_, rows)
+        return apply_sparsely(self.plan_, rows) if self.sparse else apply_plan(self.plan_, rows)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the features' names."""
@@ -110,6 +115,7 @@ class Preparation(TransformerMixin, BaseEstimator):
         return {
             "min_count": self.min_count,
             "missing_columns": self.missing_columns,
+            "sparse": self.sparse,
             **self.plan_.to_dict(),
         }
 
@@ -119,6 +125,7 @@ class Preparation(TransformerMixin, BaseEstimator):
         made = cls(
             min_count=content.get("min_count", 10),
             missing_columns=content.get("missing_columns", "refuse"),
+            sparse=bool(content.get("sparse", False)),
         )
         made.check()
         return made._keep(Plan.from_dict(content))

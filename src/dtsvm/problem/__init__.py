@@ -1,8 +1,8 @@
 """What is minimised, over which network, and how good an answer provably is."""
 
-from dtsvm.problem.certificate import Certificate, objective
+from dtsvm.problem.certificate import Certificate
 from dtsvm.problem.model import Columns, Model, TaskModel
 from dtsvm.problem.network import Network
 from dtsvm.problem.settings import Settings
 
-__all__ = ["Certificate", "Columns", "Model", "Network", "Settings", "TaskModel", "objective"]
+__all__ = ["Certificate", "Columns", "Model", "Network", "Settings", "TaskModel"]

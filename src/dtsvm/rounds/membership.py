@@ -109,39 +109,39 @@ class Membership:
         self._welcome(slots, links)
         return slots
 
-    def enter_all(
-        self, nodes: Sequence[Node], tasks: Sequence[Task], codes: Ints, links: Ints
-    ) -> Ints:
-        """Let the first agents of all enter at once; return their slots in the order of `codes`.
+    def enter_all(self, pairs: Sequence[tuple[Node, Task]], links: Ints) -> Ints:
+        """Let the first agents of all enter at once; return their slots in the order of `pairs`.
 
-        Parameters
-        ----------
-        nodes, tasks : sequence
-            The labels of everybody here.
-        codes : ndarray of int
-            Position of an agent's node times the number of tasks, plus the position of its task.
-        links : ndarray of shape (n_links, 2)
-            Positions of both ends of every network link.
+        `links` has the positions, in the order in which nodes came, of both ends of every network
+        link.
         """
-        n = len(tasks)
-        at, what = np.divmod(codes, n)
-        node_rank = np.array([self._node_rank[node] for node in nodes], np.int64)
-        task_rank = np.array([self._task_rank[task] for task in tasks], np.int64)
-        slots = self.state.add_agents(node_rank[at], task_rank[what])
-        places = zip(at.tolist(), what.tolist(), slots.tolist(), strict=True)
-        for v, t, slot in places:
-            self.at[nodes[v]][tasks[t]] = slot
-        agent = np.full((len(nodes), n), -1, np.int64)
+        nodes, tasks = (
+            {label: i for i, label in enumerate(labels)} for labels in (self.neighbours, self.group)
+        )
+        at = np.array([nodes[node] for node, _ in pairs], np.int64)
+        what = np.array([tasks[task] for _, task in pairs], np.int64)
+        slots = self.state.add_agents(
+            np.array([self._node_rank[node] for node in nodes])[at],
+            np.array([self._task_rank[task] for task in tasks])[what],
+        )
+        for (node, task), slot in zip(pairs, slots.tolist(), strict=True):
+            self.at[node][task] = slot
+        agent = np.full((len(nodes), len(tasks)), -1, np.int64)
         agent[at, what] = slots
         self._link_pairs(agent[links[:, 0]], agent[links[:, 1]], is_wide=True)
-        group = np.array([self.group[task] for task in tasks])
-        one, other = np.nonzero(np.triu(group[:, None] == group, 1))
+        self._link_tasks(agent, links)
+        return slots
+
+    def _link_tasks(self, agent: Ints, links: Ints) -> None:
+        """Link tasks of a group inside every node and, if they are personal, across links."""
+        group = np.array(list(self.group.values()))
+        is_same = group[:, None] == group
+        one, other = np.nonzero(np.triu(is_same, 1))
         self._link_pairs(agent[:, one], agent[:, other], is_wide=False)
         if self.is_personal:
-            one, other = np.nonzero((group[:, None] == group) & ~np.eye(n, dtype=bool))
+            one, other = np.nonzero(is_same & ~np.eye(len(group), dtype=bool))
             ends = agent[links[:, :1], one], agent[links[:, 1:], other]
             self._link_pairs(*ends, is_wide=False, is_across=True)
-        return slots
 
     def _link_pairs(
         self, a: Ints, b: Ints, *, is_wide: bool, is_across: bool | None = None

@@ -109,9 +109,16 @@ class State:
         self._elsewhere = elsewhere
         self._touch()
 
-    def adopt_rows(self, X: Any, y: Floats, agent: Slots, weight: Floats | None = None) -> None:
-        """Take over all rows at once, where they lie; `agent[i]` is the agent of row i."""
-        self.tables.adopt_rows(X, y, agent, weight)
+    def adopt_rows(
+        self,
+        X: Any,
+        y: Floats,
+        agent: Slots,
+        weight: Floats | None = None,
+        at: Slots | None = None,
+    ) -> None:
+        """Take over all rows at once, where they lie: see `Tables.adopt_rows`."""
+        self.tables.adopt_rows(X, y, agent, weight, at)
         self._touch()
 
     def add_rows(self, agent: int, X: Any, y: Floats, weight: Floats | None = None) -> None:
@@ -189,6 +196,10 @@ class State:
     def n_rows(self, agent: int) -> int:
         """How many rows an agent has."""
         return len(self.tables.row_slots[agent])
+
+    def places(self, agent: int) -> Slots:
+        """Return where an agent's rows lie, in the order in which they came."""
+        return np.asarray(self.tables.rows["at"][self.tables.row_slots[agent]])
 
     def estimate(self, agents: Any) -> Floats:
         """Return the common and the specific part that agents found."""

@@ -143,13 +143,22 @@ class Tables:
 
     # Rows
 
-    def adopt_rows(self, X: Any, y: Floats, agent: Slots, weight: Floats | None = None) -> None:
+    def adopt_rows(
+        self,
+        X: Any,
+        y: Floats,
+        agent: Slots,
+        weight: Floats | None = None,
+        at: Slots | None = None,
+    ) -> None:
         """Take over all rows at once, where they lie; `agent[i]` is the agent of row i.
 
-        The rows of one agent may lie anywhere; their other numbers are put side by side.
+        The rows of one agent may lie anywhere; their other numbers are put side by side. With `at`
+        the i-th entry is row at[i] of X: a row may be of several agents, or of none.
         """
         order = np.argsort(agent, kind="stable").astype(np.int64, copy=False)
-        at = self.matrix.adopt(X)[order]
+        places = self.matrix.adopt(X)
+        at = (places if at is None else places[at])[order]
         slots = self._write_rows(at, y[order], None if weight is None else weight[order])
         owners, starts = np.unique(agent[order], return_index=True)
         parts = np.split(slots, starts[1:])

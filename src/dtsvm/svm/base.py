@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable
+from dataclasses import replace
 from functools import cache
 from typing import Any, Self
 
@@ -14,15 +14,17 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from dtsvm.data.labels import all_labels, encode_levels, find_classes, name_array, signs
+from dtsvm.data.labels import all_labels, encode_levels, find_classes, name_array, task_codes
 from dtsvm.errors import DataError, NotConvergedWarning, did_you_mean
 from dtsvm.problem import Columns, Model, Network
 from dtsvm.problem.settings import count, positive
 from dtsvm.rounds import Info, Status
 from dtsvm.svm.answers import Answers
 from dtsvm.svm.frames import take_column
-from dtsvm.svm.rows import estimator_rows
+from dtsvm.svm.rows import estimator_rows, row_weights
 from dtsvm.svm.session import Session
+from dtsvm.svm.training import Training
+from dtsvm.svm.weights import weighted
 
 __all__ = ["ConsensusSVM", "Levels"]
 
@@ -44,17 +46,20 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
         *,
         task: ArrayLike | None = None,
         node: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Train.
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
-            Rows of all nodes and tasks. Left where it is if float64 or float32 in C order.
+        X : array-like or CSR of shape (n_rows, n_features)
+            Rows of all nodes and tasks. Left where it is if float64 or float32, in C order or CSR.
         y : array-like of shape (n_rows,)
-            Labels; every task has its own two.
+            Labels; every task has its own, two or more.
         task, node : array-like of shape (n_rows,), optional
             Each row's task and node; one task, one node by default.
+        sample_weight : array-like of shape (n_rows,), optional
+            What each row's loss is multiplied by. A row of weight 0 is not there.
 
         Returns
         -------
@@ -63,27 +68,10 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
             `node_coef_`, `node_intercept_`, `classes_`, `task_classes_`, `network_`, `info_` and
             `history_` set.
         """
-        X, task, node = self._columns(X, task, node)
-        rows, labels = estimator_rows(self, X, y)
-        what = self._levels(task, len(rows), "task")
-        where = self._levels(node, len(rows), "node")
-        network, where = self._place(where, has_nodes=node is not None)
-        classes = find_classes(labels, what, self.positive, is_named=task is not None)
+        table, network = self._table(X, y, task, node, sample_weight)
         session = self._session(network)
-        session._enter_all(rows, self._to_signs(labels, what, classes), where, what,
-                           self._groups(what[0]), classes)  # fmt: skip
-        info = session.run(
-            count(type(self).__name__, "max_rounds", self.max_rounds),
-            tol=session.settings.tol,
-            seconds=self._seconds(),
-            on_round=self.callback,
-        )
-        self._take(
-            Model(type(self).__name__, self._settings(), network, session._task_models(what[0]),
-                  info, rows.shape[1], *frame_columns(self))
-        )  # fmt: skip
-        self.history_ = session.history
-        self._warn(info)
+        session._enter_all(table)
+        self._train(session, network, table.tasks)
         return self
 
     def decision_function(
@@ -142,7 +130,7 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = True
         return tags
 
     # Before training
@@ -160,16 +148,46 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
             return [0], np.zeros(n_rows, np.int64)
         return encode_levels(values, n_rows, name)
 
-    def _to_signs(
-        self, y: NDArray[Any], what: Levels, classes: dict[Hashable, tuple[Any, Any]]
-    ) -> NDArray[np.float64]:
-        tasks, index = what
-        if len(tasks) == 1:
-            return signs(y, classes[tasks[0]])
-        out = np.empty(len(y))
-        for t, task in enumerate(tasks):
-            out[index == t] = signs(y[index == t], classes[task])
-        return out
+    def _table(
+        self, X: Any, y: Any, task: Any, node: Any, sample_weight: Any
+    ) -> tuple[Training, Network]:
+        """Check what a fit is given and find out whose each row is."""
+        X, task, node = self._columns(X, task, node)
+        rows, labels = estimator_rows(self, X, y)
+        n = rows.shape[0]
+        tasks, task_of = self._levels(task, n, "task")
+        nodes, node_of = self._levels(node, n, "node")
+        weight = row_weights(sample_weight, n)
+        at = np.arange(n) if weight is None else np.flatnonzero(weight)
+        if not len(at):
+            raise DataError(
+                "The sample_weight of all rows is zero; a classifier needs rows that count."
+            )
+        labels, task_of, node_of = labels[at], task_of[at], node_of[at]
+        network, (nodes, node_of) = self._place((nodes, node_of), has_nodes=node is not None)
+        classes = find_classes(labels, (tasks, task_of), self.positive, is_named=task is not None)
+        codes = task_codes(labels, (tasks, task_of), classes)
+        weight = None if weight is None else weight[at]
+        table = Training(
+            rows, at, tasks, task_of, nodes, node_of, classes, codes, self._groups(tasks), weight
+        )
+        return replace(table, weight=weighted(table, self.class_weight)), network
+
+    def _train(self, session: Session, network: Network, tasks: list[Any]) -> None:
+        """Run a session to its end and take what it found."""
+        info = session.run(
+            count(type(self).__name__, "max_rounds", self.max_rounds),
+            tol=session.settings.tol,
+            seconds=self._seconds(),
+            on_round=self.callback,
+        )
+        models = session._task_models(tasks)
+        self._take(
+            Model(type(self).__name__, self._settings(), network, models,
+                  info, models[0].coef.shape[1], *frame_columns(self))
+        )  # fmt: skip
+        self.history_ = session.history
+        self._warn(info)
 
     def _seconds(self) -> float | None:
         if self.max_seconds is None:
@@ -210,8 +228,9 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
 
     def _take_classes(self) -> None:
         classes = [one.classes for one in self.model_.tasks]
-        self.task_classes_ = np.empty((len(classes), 2), object)
-        self.task_classes_[:] = [list(pair) for pair in classes]
+        are_pairs = all(len(labels) == 2 for labels in classes)
+        self.task_classes_ = np.empty((len(classes), 2) if are_pairs else len(classes), object)
+        self.task_classes_[:] = [list(labels) for labels in classes] if are_pairs else classes
         self.classes_ = name_array(list(classes[0])) if len(classes) == 1 else all_labels(classes)
 
     def _warn(self, info: Info) -> None:
@@ -228,7 +247,7 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
             f"residual {residual:.1e} and certified gap {info.gap:.1e}, tolerance {self.tol:g}: "
             f"{remedy}.",
             NotConvergedWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
     # Prediction
@@ -247,8 +266,8 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
         return Answers(
             self.model_,
             rows,
-            self._positions(task, len(rows), "task", list(self.tasks_)),
-            self._positions(node, len(rows), "node", list(self.nodes_)),
+            self._positions(task, rows.shape[0], "task", list(self.tasks_)),
+            self._positions(node, rows.shape[0], "node", list(self.nodes_)),
         )
 
     def _positions(

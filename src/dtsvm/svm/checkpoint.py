@@ -6,7 +6,6 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Hashable
 from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
@@ -17,11 +16,11 @@ from numpy.typing import NDArray
 
 from dtsvm.data.files import digest_of, write_atomically
 from dtsvm.errors import DataError, ModelFileError
-from dtsvm.problem import Settings
+from dtsvm.problem import Settings, TaskModel
 from dtsvm.rounds import Membership
 from dtsvm.runtime import Memory
-from dtsvm.svm.classifier import LinearClassifier
 from dtsvm.svm.presence import Event
+from dtsvm.svm.questions import Question
 
 if TYPE_CHECKING:
     from dtsvm.svm.session import Session
@@ -30,6 +29,7 @@ __all__ = ["load", "save"]
 
 FORMAT, VERSION = "dtsvm session", 5
 Arrays = dict[str, NDArray[Any]]
+WEIGHTS = ("coef", "intercept", "common_coef", "specific_coef")
 
 
 def save(live: Session, path: str | PathLike[str]) -> None:
@@ -43,7 +43,7 @@ def save(live: Session, path: str | PathLike[str]) -> None:
     owners = list(members.state.row_slots)
     arrays["row_owner"] = np.repeat(owners, [len(members.state.row_slots[a]) for a in owners])
     arrays["row_slot"] = np.concatenate([np.zeros(0, np.int64), *members.state.row_slots.values()])
-    head = {"format": FORMAT, "version": VERSION, "owners": owners, **_describe(live)}
+    head = {"format": FORMAT, "version": VERSION, "owners": owners, **_to_json(_describe(live))}
     text = json.dumps(head, default=_refuse_label).encode()
     arrays["head"] = np.frombuffer(text, np.uint8)
     arrays["digest"] = np.frombuffer(digest_of(arrays), np.uint8)
@@ -55,13 +55,14 @@ def save(live: Session, path: str | PathLike[str]) -> None:
 def load(live: Session, path: str | PathLike[str]) -> None:
     """Fill a new session with what `save` wrote."""
     arrays = _read(path)
-    head = json.loads(arrays["head"].tobytes())
+    head = _from_json(json.loads(arrays["head"].tobytes()))
     live._settings = Settings(**head["settings"])
     live._options, live._carrier = head["options"], head["carrier"]
     live._may_split, live._is_checked = head["may_split"], head["is_checked"]
     live.events = [Event(*event) for event in head["events"]]
-    live._classes = {task: (low, high) for task, low, high in head["classes"]}
-    live._finished = {task: _kept(entries) for task, entries in head["finished"]}
+    live._classes = {task: tuple(labels) for task, labels in head["classes"]}
+    live._questions = {task: list(asked) for task, asked in head["questions"]}
+    live._finished = {kept["task"]: _kept(kept) for kept in head["finished"]}
     live._members = members = _restore_members(head, arrays, live._settings)
     live._memory = Memory(members.state, **live._carrier)
     live._memory.restore(head["memory"], arrays["history"])
@@ -69,10 +70,6 @@ def load(live: Session, path: str | PathLike[str]) -> None:
 
 def _describe(live: Session) -> dict[str, Any]:
     members, memory = live._need_rows()
-    finished = [
-        [task, [[node, _flat(c)] for node, c in kept.items()]]
-        for task, kept in live._finished.items()
-    ]
     return {
         "settings": asdict(live._settings),
         "options": live._options,
@@ -80,8 +77,9 @@ def _describe(live: Session) -> dict[str, Any]:
         "may_split": live._may_split,
         "is_checked": live._is_checked,
         "events": [list(event) for event in live.events],
-        "classes": [[task, *pair] for task, pair in live._classes.items()],
-        "finished": finished,
+        "classes": [[task, list(labels)] for task, labels in live._classes.items()],
+        "questions": list(live._questions.items()),
+        "finished": [_flat(kept) for kept in live._finished.values()],
         "members": members.describe(),
         "n_features": members.state.n_features,
         "memory": memory.describe(),
@@ -141,17 +139,37 @@ def _damaged(path: str | PathLike[str]) -> ModelFileError:
     )
 
 
-def _flat(classifier: LinearClassifier) -> dict[str, Any]:
-    return {
-        "coef": np.asarray(classifier.coef).tolist(),
-        "intercept": classifier.intercept,
-        "classes": list(classifier.classes_.tolist()),
-        "is_finished": classifier.is_finished,
-    }
+def _flat(kept: TaskModel) -> dict[str, Any]:
+    """Return a finished task as lists."""
+    nodes = [[node, own.tolist()] for node, own in kept.nodes.items()]
+    arrays = {name: getattr(kept, name).tolist() for name in WEIGHTS}
+    return {"task": kept.task, "classes": list(kept.classes), "nodes": nodes, **arrays}
 
 
-def _kept(entries: list[Any]) -> dict[Hashable | None, LinearClassifier]:
-    return {node: LinearClassifier(**values) for node, values in entries}
+def _kept(flat: dict[str, Any]) -> TaskModel:
+    coef, intercept, common, specific = (np.array(flat[name]) for name in WEIGHTS)
+    nodes = {node: np.array(own) for node, own in flat["nodes"]}
+    classes = tuple(flat["classes"])
+    return TaskModel(flat["task"], classes, coef, intercept, common, specific, nodes)
+
+
+def _to_json(value: Any) -> Any:
+    """Mark questions: JSON would make lists of them, which name nothing."""
+    if isinstance(value, Question):
+        return {"task": value.task, "label": value.label}
+    if isinstance(value, dict):
+        return {name: _to_json(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_to_json(item) for item in value]
+    return value
+
+
+def _from_json(value: Any) -> Any:
+    if isinstance(value, dict):
+        if value.keys() == {"task", "label"}:
+            return Question(value["task"], value["label"])
+        return {name: _from_json(item) for name, item in value.items()}
+    return [_from_json(item) for item in value] if isinstance(value, list) else value
 
 
 def _refuse_label(value: Any) -> Any:

@@ -19,12 +19,12 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    coef : ndarray of shape (n_features,)
-        Weights.
-    intercept : float
+    coef : array-like of shape (n_features,) or (n_classes, n_features)
+        Weights; of more than two labels one row each.
+    intercept : float or array-like of shape (n_classes,)
         Bias.
-    classes : sequence of two labels
-        The negative label and the positive one.
+    classes : sequence of labels
+        The negative label and the positive one; or all labels.
     is_finished : bool, default=False
         Whether its task has left training.
 
@@ -37,7 +37,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     """
 
     def __init__(
-        self, coef: ArrayLike, intercept: float, classes: ArrayLike, is_finished: bool = False
+        self, coef: ArrayLike, intercept: ArrayLike, classes: ArrayLike, is_finished: bool = False
     ) -> None:
         self.coef = coef
         self.intercept = intercept
@@ -46,17 +46,17 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def coef_(self) -> NDArray[np.float64]:
-        """Weights, of shape (1, n_features)."""
-        return np.asarray(self.coef, float)[None, :]
+        """Weights, of shape (1, n_features) or (n_classes, n_features)."""
+        return np.atleast_2d(np.asarray(self.coef, float))
 
     @property
     def intercept_(self) -> NDArray[np.float64]:
-        """Bias, of shape (1,)."""
-        return np.array([self.intercept], float)
+        """Bias, of shape (1,) or (n_classes,)."""
+        return np.atleast_1d(np.asarray(self.intercept, float))
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """The negative label and the positive one."""
+        """The negative label and the positive one; or all labels."""
         return np.asarray(self.classes)
 
     @property
@@ -69,18 +69,21 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         raise DataError("A LinearClassifier is already trained; train with DTSVM or a Session.")
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return xᵀw + b for every row."""
-        rows = check_array(X, input_name="X")
+        """Return xᵀw + b for every row; of more than two labels a value each."""
+        rows = check_array(X, input_name="X", accept_sparse="csr")
         if rows.shape[1] != self.n_features_in_:
             raise DataError(
                 f"X has {rows.shape[1]} features, but the classifier expects {self.n_features_in_}."
             )
-        return np.asarray(rows @ self.coef_[0] + self.intercept)
+        if len(self.coef_) == 1:
+            return np.asarray(rows @ self.coef_[0] + self.intercept_[0])
+        return np.asarray(rows @ self.coef_.T + self.intercept_)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Return a label for every row."""
-        is_positive = (self.decision_function(X) > 0).astype(int)
-        return np.asarray(self.classes_[is_positive])
+        values = self.decision_function(X)
+        chosen = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
+        return np.asarray(self.classes_[chosen])
 
     def __sklearn_is_fitted__(self) -> bool:
         return True

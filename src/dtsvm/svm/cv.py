@@ -10,8 +10,9 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import Tags
 
-from dtsvm.data.labels import find_classes
+from dtsvm.data.labels import find_classes, task_codes
 from dtsvm.errors import DataError, NotConvergedWarning
 from dtsvm.problem import Model, Network, TaskModel
 from dtsvm.problem.settings import choice, count, positive, refusal
@@ -145,7 +146,7 @@ class DTSVMCV(Networked):
         self.n_jobs = n_jobs
         self.callback = callback
 
-    def fit(
+    def fit(  # type: ignore[override]  # no weights
         self,
         X: ArrayLike,
         y: ArrayLike,
@@ -171,13 +172,13 @@ class DTSVMCV(Networked):
         """
         self._check_options()
         X, task, node = self._columns(X, task, node)
-        rows, labels = estimator_rows(self, X, y)
+        rows, labels = estimator_rows(self, X, y, accept_sparse=False)
         what = self._levels(task, len(rows), "task")
         where = self._levels(node, len(rows), "node")
         network, where = self._place(where, has_nodes=node is not None)
         classes = find_classes(labels, what, self.positive, is_named=task is not None)
-        y_signs = self._to_signs(labels, what, classes)
-        held = self._hold(rows, y_signs, what, where)
+        y = np.where(task_codes(labels, what, classes) == 1, 1.0, -1.0)
+        held = self._hold(rows, y, what, where)
         square, n = moments(rows).tolist()
         n_threads = os.cpu_count() or 1 if self.n_jobs in (None, -1) else self.n_jobs
         lanes = Lanes(
@@ -186,9 +187,10 @@ class DTSVMCV(Networked):
         return self._choose(lanes, what[0], classes)
 
     def _choose(
-        self, lanes: Lanes, tasks: list[Any], classes: dict[Hashable, tuple[Any, Any]]
+        self, lanes: Lanes, tasks: list[Any], classes: dict[Hashable, tuple[Any, ...]]
     ) -> Self:
         """Choose from what the lanes say, and keep it."""
+        _check_pairs(classes)
         held, mean_square = lanes.held, lanes.mean_square
         some = self._candidates(held.n_tasks, mean_square)
         chosen = choose(
@@ -205,6 +207,12 @@ class DTSVMCV(Networked):
         self.choices_ = _choices(chosen, tasks)
         self._warn_lanes(lanes)
         return self
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = False
+        return tags
 
     def _check_options(self) -> None:
         owner = type(self).__name__
@@ -263,6 +271,16 @@ class DTSVMCV(Networked):
         )
 
 
+def _check_pairs(classes: dict[Hashable, tuple[Any, ...]]) -> None:
+    for task, labels in classes.items():
+        if len(labels) > 2:
+            raise DataError(
+                "Only binary classification is supported. The type of the target is multiclass: "
+                f"task {task!r} has {len(labels)} labels; make each label a task of its own, or "
+                "train with DTSVM."
+            )
+
+
 def _reference(some: Sequence[Candidate], mean_square: float) -> int:
     """The candidate that trains alone at C times the mean squared row nearest to 1."""
     distance = [
@@ -276,7 +294,7 @@ def _task_models(
     held: Held,
     lanes: Lanes,
     tasks: list[Any],
-    classes: dict[Hashable, tuple[Any, Any]],
+    classes: dict[Hashable, tuple[Any, ...]],
     is_refitted: bool,
 ) -> tuple[TaskModel, ...]:
     """Mix the candidates' classifiers, the network's and every holder's own."""

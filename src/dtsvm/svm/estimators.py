@@ -41,6 +41,10 @@ class DTSVM(Networked):
         Whether different tasks are linked across the network: each node its own task.
     positive : label or dict, optional
         The label of the positive side, for all tasks or by task; the larger one by default.
+    class_weight : "balanced", dict or None
+        What the loss of a label's rows is multiplied by. "balanced": n / (K n_k) in a task with n
+        rows, K labels and n_k rows of this one, counted over the whole network; or a weight a
+        label, or by task a dict of them.
     task_column, node_column : str, optional
         Columns of a frame (pandas, polars) that say each row's task and node. They are no features.
         Then nothing need be routed: every scorer, search and meta-estimator of scikit-learn works.
@@ -126,6 +130,7 @@ class DTSVM(Networked):
         transfer: bool | Sequence[Sequence[Hashable]] = True,
         personal: bool = False,
         positive: Any = None,
+        class_weight: Any = None,
         task_column: str | None = None,
         node_column: str | None = None,
         relays: str | None = None,
@@ -146,6 +151,7 @@ class DTSVM(Networked):
         self.transfer = transfer
         self.personal = personal
         self.positive = positive
+        self.class_weight = class_weight
         self.task_column = task_column
         self.node_column = node_column
         self.relays = relays
@@ -177,9 +183,9 @@ class DSVM(Networked):
 
     Parameters
     ----------
-    network, C, node_penalty, relaxation, positive, task_column, node_column, relays, local, tol
-        As in `DTSVM`; likewise `max_rounds`, `max_seconds`, `n_jobs` and `callback`. A node penalty
-        of 2η gives the iterates of the paper cited above at its η.
+    network, C, node_penalty, relaxation, positive, class_weight, relays, local, tol, max_rounds
+        As in `DTSVM`; likewise `task_column`, `node_column`, `max_seconds`, `n_jobs` and
+        `callback`. A node penalty of 2η gives the iterates of the paper cited above at its η.
 
     Examples
     --------
@@ -201,6 +207,7 @@ class DSVM(Networked):
         node_penalty: float | str = "auto",
         relaxation: float = 0.8,
         positive: Any = None,
+        class_weight: Any = None,
         task_column: str | None = None,
         node_column: str | None = None,
         relays: str | None = None,
@@ -216,6 +223,7 @@ class DSVM(Networked):
         self.node_penalty = node_penalty
         self.relaxation = relaxation
         self.positive = positive
+        self.class_weight = class_weight
         self.task_column = task_column
         self.node_column = node_column
         self.relays = relays
@@ -239,8 +247,8 @@ class CTSVM(Central):
     Parameters
     ----------
     C, common_reg, specific_reg, task_penalty, relaxation, transfer, positive, local, tol
-        As in `DTSVM`; likewise `task_column`, `node_column`, `max_rounds`, `max_seconds`, `n_jobs`
-        and `callback`.
+        As in `DTSVM`; likewise `class_weight`, `task_column`, `node_column`, `max_rounds`,
+        `max_seconds`, `n_jobs` and `callback`.
 
     Examples
     --------
@@ -263,6 +271,7 @@ class CTSVM(Central):
         relaxation: float = 0.8,
         transfer: bool | Sequence[Sequence[Hashable]] = True,
         positive: Any = None,
+        class_weight: Any = None,
         task_column: str | None = None,
         node_column: str | None = None,
         local: str = "tracking",
@@ -279,6 +288,7 @@ class CTSVM(Central):
         self.relaxation = relaxation
         self.transfer = transfer
         self.positive = positive
+        self.class_weight = class_weight
         self.task_column = task_column
         self.node_column = node_column
         self.local = local
@@ -307,8 +317,8 @@ class CSVM(Central):
 
     Parameters
     ----------
-    C, positive, task_column, node_column, local, tol, max_rounds, max_seconds, n_jobs, callback
-        As in `DTSVM`.
+    C, positive, class_weight, task_column, node_column, local, tol, max_rounds, max_seconds
+        As in `DTSVM`; likewise `n_jobs` and `callback`.
 
     Examples
     --------
@@ -323,6 +333,7 @@ class CSVM(Central):
         *,
         C: float = 1.0,
         positive: Any = None,
+        class_weight: Any = None,
         task_column: str | None = None,
         node_column: str | None = None,
         local: str = "tracking",
@@ -334,6 +345,7 @@ class CSVM(Central):
     ) -> None:
         self.C = C
         self.positive = positive
+        self.class_weight = class_weight
         self.task_column = task_column
         self.node_column = node_column
         self.local = local

@@ -14,6 +14,7 @@ from dtsvm.problem import Network, TaskModel
 from dtsvm.rounds import Info, Status
 from dtsvm.select import Candidate, Held, Job, Lane, Lift, best_bias
 from dtsvm.svm.session import Session
+from dtsvm.svm.training import Training
 
 __all__ = ["Lanes", "Progress"]
 
@@ -184,10 +185,13 @@ class Lanes:
             relays="auto", n_jobs=1,
         )  # fmt: skip
         nodes, node = self.where
-        tasks, _ = what
+        tasks, index = what
         session._enter_all(
-            X, y, (nodes, node[rows]), what, [[task] for task in tasks],
-            dict.fromkeys(tasks, (-1.0, 1.0)),
+            Training(
+                X, np.arange(len(y)), tasks, index, nodes, node[rows],
+                dict.fromkeys(tasks, (-1.0, 1.0)), (y > 0).astype(np.int64),
+                [[task] for task in tasks],
+            )
         )  # fmt: skip
         return session
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dtsvm.data.labels import begin_classes, check_labels, signs
+from dtsvm.data.labels import begin_classes, check_labels, label_codes
 from dtsvm.errors import DataError, NetworkError, did_you_mean
 from dtsvm.problem import Model, Network, Settings, TaskModel
 from dtsvm.rounds import Info, Membership, average
@@ -58,8 +58,9 @@ class Presence:
         self._start = network
         self._members: Membership | None = None
         self._memory: Memory | None = None
-        self._classes: dict[Task, tuple[Any, Any]] = {}
-        self._finished: dict[Task, dict[Node | None, LinearClassifier]] = {}
+        self._classes: dict[Task, tuple[Any, ...]] = {}
+        self._questions: dict[Task, list[Hashable]] = {}  # of the tasks in training
+        self._finished: dict[Task, TaskModel] = {}
         self.events: list[Event] = []
         self.info: Info | None = None
 
@@ -78,7 +79,7 @@ class Presence:
     @property
     def tasks(self) -> tuple[Task, ...]:
         """The tasks in training."""
-        return tuple(self._members.group) if self._members else ()
+        return tuple(self._questions)
 
     @property
     def finished(self) -> tuple[Task, ...]:
@@ -88,10 +89,14 @@ class Presence:
     @property
     def groups(self) -> list[list[Task]]:
         """The tasks that train together."""
-        together: dict[int, list[Task]] = {}
-        for task, group in (self._members.group if self._members else {}).items():
-            together.setdefault(group, []).append(task)
-        return list(together.values())
+        found: list[tuple[set[int], list[Task]]] = []
+        for task, questions in self._questions.items():
+            shared = {self._need_rows()[0].group[question] for question in questions}
+            mine = [one for one in found if one[0] & shared]
+            tasks = [*(other for one in mine for other in one[1]), task]
+            found = [one for one in found if one not in mine]
+            found.append((shared.union(*(one[0] for one in mine)), tasks))
+        return [tasks for _, tasks in found]
 
     @property
     def network(self) -> Network:
@@ -112,15 +117,16 @@ class Presence:
 
     def classifier(self, task: Task, node: Node | None = None) -> LinearClassifier:
         """Return a task's classifier: the network's average, or one node's own."""
-        if task in self._finished:
-            kept = self._finished[task]
-            if node not in kept:
-                raise DataError(f"Task {task!r} was finished without node {node!r}.")
-            return kept[node]
-        self._known_task(task)
-        agents = None if node is None else [self._agent(node, task)]
-        coef = self._decision(task, agents)[0]
-        return LinearClassifier(coef[:-1], float(coef[-1]), list(self._classes[task]))
+        is_finished = task in self._finished
+        if is_finished and node is not None and node not in self._finished[task].nodes:
+            raise DataError(f"Task {task!r} was finished without node {node!r}.")
+        if not is_finished and node is not None:
+            self._agents(node, task)
+        one = self._answer(task)
+        coef, intercept = one.weights(node)
+        if one.n_classifiers == 1:
+            return LinearClassifier(coef[0], float(intercept[0]), list(one.classes), is_finished)
+        return LinearClassifier(coef, intercept, list(one.classes), is_finished)
 
     def model(self) -> Model:
         """Return all tasks in training as a model, to save or to hand to others.
@@ -141,7 +147,9 @@ class Presence:
             **vars(self._settings),
             **self._options,
             "transfer": self.groups,
-            "positive": {task: self._classes[task][1] for task in self.tasks},
+            "positive": {
+                task: self._classes[task][1] for task in self.tasks if len(self._classes[task]) == 2
+            },
         }
         tasks = self._task_models(list(self.tasks))
         return Model("DTSVM", settings, self.network, tasks, self.info, members.state.n_features)
@@ -149,80 +157,79 @@ class Presence:
     def risk(self, task: Task, X: ArrayLike, y: ArrayLike) -> Risk:
         """Return the share of rows that a task's classifiers get wrong, by node and overall."""
         rows = self._rows(X)
-        labels = np.asarray(y)
-        if task in self._finished:
-            kept = self._finished[task]
-            nodes = [v for v in kept if v is not None]
-            by = np.array([np.append(kept[v].coef_[0], kept[v].intercept) for v in nodes])
-            whole = np.append(kept[None].coef_[0], kept[None].intercept)[None]
-            classes: Sequence[Any] = kept[None].classes_.tolist()
-        else:
-            self._known_task(task)
-            holders = self._holders(task)
-            nodes, classes = list(holders), self._classes[task]
-            by = self._decision(task, list(holders.values()))
-            whole = self._decision(task, None)
-        check_labels(len(rows), y, task, classes)
-        is_positive = signs(labels, classes) > 0
-        W = np.concatenate([by, whole])
-        wrong = ((rows @ W[:, :-1].T + W[:, -1] > 0) != is_positive[:, None]).mean(axis=0)
-        per_node = dict(zip(nodes, wrong[:-1].tolist(), strict=True))
+        one = self._answer(task)
+        check_labels(rows.shape[0], y, task, one.classes)
+        W = np.array([*one.nodes.values(), np.hstack([one.coef, one.intercept[:, None]])])
+        values = np.asarray(rows @ W[:, :, :-1].reshape(-1, W.shape[2] - 1).T)
+        values = values.reshape(rows.shape[0], *W.shape[:2]) + W[:, :, -1]
+        chosen = values[:, :, 0] > 0 if W.shape[1] == 1 else values.argmax(axis=2)
+        wrong = (chosen != label_codes(y, one.classes)[:, None]).mean(axis=0)
+        per_node = dict(zip(one.nodes, wrong[:-1].tolist(), strict=True))
         return Risk(per_node, float(wrong[:-1].mean()), float(wrong[-1]))
 
     def decisions(self, task: Task) -> dict[Node, NDArray[np.float64]]:
-        """Return the decision of every node that holds a task: weights, and the bias last."""
+        """Return the decision of every node that holds a task: weights, and the bias last.
+
+        Of a task of more than two labels it has a row each.
+        """
         self._known_task(task)
-        holders = self._holders(task)
-        found = self._decision(task, list(holders.values()))
-        return dict(zip(holders, found, strict=True))
+        nodes = self._answer(task).nodes
+        return {node: own[0] if len(own) == 1 else own for node, own in nodes.items()}
 
     def row_counts(self, task: Task) -> dict[Node, int]:
         """Return how many rows of a task each node holds."""
         self._known_task(task)
-        slots = self._need_rows()[0].state.row_slots
-        return {node: len(slots[agent]) for node, agent in self._holders(task).items()}
+        state = self._need_rows()[0].state
+        return {node: state.n_rows(agents[0]) for node, agents in self._holders(task).items()}
 
     def _need_rows(self) -> tuple[Membership, Memory]:
         if self._members is None or self._memory is None:
             raise DataError("The session is empty: let a task enter a node first.")
         return self._members, self._memory
 
-    def _finish(self, task: Task) -> None:
-        kept: dict[Node | None, LinearClassifier] = {None: self.classifier(task)}
-        kept.update({node: self.classifier(task, node) for node in self._holders(task)})
-        for classifier in kept.values():
-            classifier.is_finished = True
-        self._finished[task] = kept
+    def _answer(self, task: Task) -> TaskModel:
+        """Return the classifiers of one task, in training or finished."""
+        if task in self._finished:
+            return self._finished[task]
+        self._known_task(task)
+        return self._task_models([task])[0]
 
     def _blocks(self) -> dict[tuple[Node, Task], tuple[NDArray[Any], NDArray[np.float64]]]:
         """Return the rows and ±1 labels of every node and task that has some."""
         state = self._need_rows()[0].state
         found = {}
         for task in self.tasks:
-            for node, agent in self._holders(task).items():
-                X, y = state.tables.rows_of(agent)
+            for node, agents in self._holders(task).items():
+                X, y = state.tables.rows_of(agents[0])
                 if len(y):
                     found[node, task] = X if isinstance(X, np.ndarray) else X.toarray(), y
         return found
 
-    def _holders(self, task: Task) -> dict[Node, int]:
+    def _finish(self, task: Task) -> None:
+        self._finished[task] = self._answer(task)
+
+    def _holders(self, task: Task) -> dict[Node, list[int]]:
+        """Return the agents of every node that holds a task, one a question."""
         members, _ = self._need_rows()
-        agents = members.agents_of(task)
-        return {node: agent for node, agent in agents.items() if not members.is_relay(agent)}
+        asked = [members.agents_of(question) for question in self._questions[task]]
+        return {
+            node: [agents[node] for agents in asked]
+            for node, first in asked[0].items()
+            if not members.is_relay(first)
+        }
 
     def _task_models(self, tasks: list[Task]) -> tuple[TaskModel, ...]:
         """Return the classifiers of these tasks: the network's, their parts, and every holder's."""
         members, _ = self._need_rows()
-        members.state.prepare()
         common, specific = average(members.state)
         group = {task: g for g, together in enumerate(self.groups) for task in together}
         found = []
         for task in tasks:
             holders = self._holders(task)
-            agents = list(holders.values())
+            agents = np.array(list(holders.values()), np.int64)  # (node, question)
             parts = _agreed(common[agents]), _agreed(specific[agents])
             whole = parts[0] + parts[1]
-            by_node = self._decision(task, agents)[:, None]
+            by_node = members.state.estimate(agents).sum(axis=2)
             found.append(
                 TaskModel(
                     task, tuple(self._classes[task]), whole[:, :-1], whole[:, -1],
@@ -232,22 +239,13 @@ class Presence:
             )  # fmt: skip
         return tuple(found)
 
-    def _decision(self, task: Task, agents: list[int] | None) -> NDArray[np.float64]:
-        """Return u = w₀ + w_t with the bias last: of some agents, or the network's one."""
-        members, _ = self._need_rows()
-        if agents is None:
-            common, specific = average(members.state)
-            holders = list(self._holders(task).values())
-            return _agreed(common[holders]) + _agreed(specific[holders])
-        return np.asarray(members.state.estimate(agents).sum(axis=1))
-
-    def _rows(self, X: ArrayLike | None, n_features: int | None = None) -> NDArray[Any]:
+    def _rows(self, X: ArrayLike | None, n_features: int | None = None) -> Any:
         known = self._members.state.n_features if self._members else n_features
         return session_rows(X, known)
 
     def _classes_for(
         self, task: Task, y: ArrayLike | None, labels: Sequence[Any] | None
-    ) -> tuple[Any, Any]:
+    ) -> tuple[Any, ...]:
         if task in self.tasks:
             return self._classes[task]
         return begin_classes(task, y, labels)
@@ -260,16 +258,17 @@ class Presence:
         if task not in self.tasks:
             raise DataError(f"Unknown task {task!r}. {did_you_mean(task, self.tasks)}")
 
-    def _agent(self, node: Node, task: Task) -> int:
+    def _agents(self, node: Node, task: Task) -> list[int]:
+        """Return a node's agents of a task, one a question, or refuse."""
         self._known_node(node)
         self._known_task(task)
-        agent = self._need_rows()[0].agent(node, task)
-        if agent is None or self._need_rows()[0].is_relay(agent):
+        holders = self._holders(task)
+        if node not in holders:
             raise DataError(f"Node {node!r} does not hold task {task!r}.")
-        return agent
+        return holders[node]
 
 
 def _agreed(parts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What these agents agree on; their mean where the network has come apart."""
+    """What nodes, along the first axis, agree on; their mean where the network has come apart."""
     is_one = bool((parts == parts[0]).all())
-    return parts[:1] if is_one else parts.mean(axis=0, keepdims=True)
+    return np.asarray(parts[0] if is_one else parts.mean(axis=0))

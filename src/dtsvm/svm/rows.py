@@ -6,16 +6,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.utils.validation import check_array, validate_data
 
 from dtsvm.errors import DataError
 
-__all__ = ["estimator_rows", "session_rows"]
+__all__ = ["estimator_rows", "row_weights", "session_rows"]
 
 DTYPES = [np.float64, np.float32]
 
 
-def estimator_rows(estimator: Any, X: Any, y: Any = "no_validation") -> Any:
+def estimator_rows(
+    estimator: Any, X: Any, y: Any = "no_validation", *, accept_sparse: bool = True
+) -> Any:
     """Check what a fit or a prediction is given, as scikit-learn does, in our sentences.
 
     Returns (X, y), or X alone when there is no y; X is not copied if it need not be.
@@ -27,7 +30,11 @@ def estimator_rows(estimator: Any, X: Any, y: Any = "no_validation") -> Any:
         _note_width(estimator, X.shape[1])
         _check_finite(X)
         return X, y
-    options: dict[str, Any] = {"dtype": DTYPES, "ensure_all_finite": False}
+    options: dict[str, Any] = {
+        "dtype": DTYPES, "ensure_all_finite": False,
+        "accept_sparse": "csr" if accept_sparse else False,
+        "accept_large_sparse": True,
+    }  # fmt: skip
     try:
         if not fits:
             rows = validate_data(estimator, X, reset=False, **options)
@@ -36,6 +43,7 @@ def estimator_rows(estimator: Any, X: Any, y: Any = "no_validation") -> Any:
         rows, labels = validate_data(estimator, X, y, order="C", **options)
     except ValueError as error:
         raise _text_refused(error) from error
+    rows = _canonical(rows)
     _check_finite(rows)
     return rows, labels
 
@@ -58,15 +66,17 @@ def _note_width(estimator: Any, n_features: int) -> None:
         del estimator.feature_names_in_
 
 
-def session_rows(X: ArrayLike | None, n_features: int | None) -> NDArray[Any]:
+def session_rows(X: ArrayLike | None, n_features: int | None) -> Any:
     """Check rows that enter a session; None is no rows."""
     if X is None:
         if n_features is None:
             raise DataError("The first agent has no rows: say how long a row is with n_features=….")
         return np.zeros((0, n_features))
     try:
-        rows = np.asarray(
-            check_array(X, dtype=DTYPES, ensure_min_samples=0, ensure_all_finite=False)
+        rows = _canonical(
+            check_array(
+                X, dtype=DTYPES, ensure_min_samples=0, ensure_all_finite=False, accept_sparse="csr"
+            )
         )
     except ValueError as error:
         raise _text_refused(error) from error
@@ -78,7 +88,47 @@ def session_rows(X: ArrayLike | None, n_features: int | None) -> NDArray[Any]:
     return rows
 
 
-def _check_finite(rows: NDArray[Any]) -> None:
+def row_weights(weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64] | None:
+    """Check what each row's loss is multiplied by; None is 1 for all."""
+    if weight is None:
+        return None
+    try:
+        found = np.asarray(weight, np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"sample_weight must be numbers, one a row ({error}).") from error
+    if found.ndim == 0:
+        found = np.full(n_rows, float(found))
+    if found.ndim != 1:
+        raise DataError(
+            f"sample_weight must be one number a row, got an array of shape {found.shape}: "
+            "Sample weights must be 1D array or scalar."
+        )
+    if len(found) != n_rows:
+        raise DataError(f"X has {n_rows} rows, but sample_weight has {len(found)}.")
+    bad = np.flatnonzero(~(np.isfinite(found) & (found >= 0)))
+    if len(bad):
+        raise DataError(
+            f"sample_weight of row {bad[0]} is {found[bad[0]]:g}; weights are finite and not "
+            "negative."
+        )
+    return found
+
+
+def _canonical(rows: Any) -> Any:
+    """Return CSR rows that name no column twice."""
+    if not issparse(rows):
+        return rows
+    found: Any = rows
+    if not found.has_canonical_format:
+        found = found.copy()
+        found.sum_duplicates()
+    return found
+
+
+def _check_finite(rows: Any) -> None:
+    if issparse(rows):
+        _check_finite_values(rows)
+        return
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(rows.sum()):  # one pass without a mask as large as the rows
             return
@@ -88,6 +138,17 @@ def _check_finite(rows: NDArray[Any]) -> None:
         value = "NaN" if np.isnan(rows[i, j]) else str(rows[i, j])
         raise DataError(
             f"X contains {value} in row {i}, column {j}; fill in or drop such rows first."
+        )
+
+
+def _check_finite_values(rows: Any) -> None:
+    bad = np.flatnonzero(~np.isfinite(rows.data))
+    if len(bad):
+        i = int(np.searchsorted(rows.indptr, bad[0], side="right")) - 1
+        value = rows.data[bad[0]]
+        raise DataError(
+            f"X contains {'NaN' if np.isnan(value) else value} in row {i}, column "
+            f"{rows.indices[bad[0]]}; fill in or drop such rows first."
         )
 
 

@@ -7,16 +7,16 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from dtsvm.data.labels import check_labels, signs
+from dtsvm.data.labels import check_labels, label_codes
 from dtsvm.errors import DataError, NetworkError, ParameterError, did_you_mean
 from dtsvm.problem import Network, Settings
-from dtsvm.problem.reach import check_reach, place_relays, separations
 from dtsvm.problem.settings import choice, count, positive
-from dtsvm.rounds import Info, Membership
-from dtsvm.runtime import Memory
-from dtsvm.svm.presence import Event, Presence
+from dtsvm.rounds import Info
+from dtsvm.svm.holding import Holding
+from dtsvm.svm.questions import Question
+from dtsvm.svm.rows import row_weights
 
 __all__ = ["Session"]
 
@@ -25,7 +25,7 @@ Task = Hashable
 MAX_ROUNDS = 100_000
 
 
-class Session(Presence):
+class Session(Holding):
     """Training kept running while its world changes.
 
     Parameters
@@ -98,8 +98,6 @@ class Session(Presence):
             "seed": seed,
             "n_threads": None if n_jobs == -1 else n_jobs,
         }
-        self._may_split = False
-        self._is_checked = False
         self._choice: Any = None  # what `choose` remembers
 
     # Coming and going
@@ -114,6 +112,7 @@ class Session(Presence):
         links: Iterable[Node] = (),
         labels: Sequence[Any] | None = None,
         n_features: int | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> None:
         """Let a task begin at a node; the node and the task may be new.
 
@@ -121,55 +120,68 @@ class Session(Presence):
         ----------
         node, task : hashable
             Where, and what.
-        X, y : array-like, optional
+        X, y : array-like or CSR, optional
             The node's rows of the task; an agent may have none.
         links : iterable of nodes, optional
             A new node's neighbours.
-        labels : (negative, positive), optional
-            The task's two labels; needed when its first rows are of one class and not ±1.
+        labels : sequence, optional
+            The task's labels, (negative, positive) if they are two; needed when its first rows are
+            not of all classes. A task of more than two asks about each label against the rest.
         n_features : int, optional
             Length of a row, when the session's first agent has no rows.
+        sample_weight : array-like, optional
+            What each row's loss is multiplied by; 1 by default.
         """
         wanted = list(links)
         self._check_entry(node, task, wanted)
         rows = self._rows(X, n_features)
+        weight = row_weights(sample_weight, rows.shape[0])
         classes = self._classes_for(task, y, labels)
-        check_labels(len(rows), y, task, classes)
+        check_labels(rows.shape[0], y, task, classes)
         members = self._open(rows.shape[1], rows.dtype)
         if node not in members.neighbours:
             members.add_node(node)
             for other in wanted:
                 members.link(node, other)
-        if task not in members.group:
-            members.add_task(task)
-            self._classes[task] = classes
-            self._finished.pop(task, None)
-        agent = members.agent(node, task)
-        if agent is None:
-            (agent,) = members.enter([(node, task)])
+        if task not in self._questions:
+            self._begin(task, classes)
+        questions = self._questions[task]
+        if members.agent(node, questions[0]) is None:
+            members.enter([(node, question) for question in questions])
         else:
-            members.promote(agent)
-        if len(rows):
-            members.state.add_rows(agent, rows, signs(np.asarray(y), classes))
-        self._changed("enter", f"task {task!r} at node {node!r} with {len(rows)} rows")
+            for question in questions:
+                members.promote(members.at[node][question])
+        if rows.shape[0]:
+            self._give(node, task, rows, label_codes(y, classes), weight)
+        self._changed("enter", f"task {task!r} at node {node!r} with {rows.shape[0]} rows")
 
-    def add_data(self, node: Node, task: Task, X: ArrayLike, y: ArrayLike) -> None:
-        """Give an agent more rows."""
-        agent = self._agent(node, task)
-        members, _ = self._need_rows()
+    def add_data(
+        self,
+        node: Node,
+        task: Task,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+    ) -> None:
+        """Give an agent more rows; `sample_weight` multiplies each row's loss."""
+        self._agents(node, task)
         rows = self._rows(X)
+        n = rows.shape[0]
+        weight = row_weights(sample_weight, n)
         classes = self._classes[task]
-        check_labels(len(rows), y, task, classes)
-        members.state.add_rows(agent, rows, signs(np.asarray(y), classes))
-        self._changed("add_data", f"{len(rows)} rows of task {task!r} at node {node!r}")
+        check_labels(n, y, task, classes)
+        if n:
+            self._give(node, task, rows, label_codes(y, classes), weight)
+        self._changed("add_data", f"{n} rows of task {task!r} at node {node!r}")
 
     def drop_data(
         self, node: Node, task: Task, *, oldest: int | None = None, mask: ArrayLike | None = None
     ) -> None:
         """Take rows away from an agent: the `oldest` so many, or those where `mask` is true."""
-        agent = self._agent(node, task)
+        agents = self._agents(node, task)
         state = self._need_rows()[0].state
-        n = len(state.row_slots[agent])
+        n = state.n_rows(agents[0])
         if (oldest is None) == (mask is None):
             raise ParameterError("drop_data needs either oldest=… or mask=…, and not both.")
         if mask is None:
@@ -183,7 +195,8 @@ class Session(Presence):
                 raise DataError(
                     f"Node {node!r} has {n} rows of task {task!r}, but mask has {is_dropped.size}."
                 )
-        state.drop_rows(agent, is_dropped)
+        for agent in agents:
+            state.drop_rows(agent, is_dropped)
         self._changed(
             "drop_data", f"{int(is_dropped.sum())} rows of task {task!r} at node {node!r}"
         )
@@ -203,24 +216,21 @@ class Session(Presence):
         if task is not None:
             self._known_task(task)
         if node is None:
-            gone = [(v, task) for v in members.agents_of(task)]
+            gone = [(v, q) for q in self._questions[task] for v in members.agents_of(q)]
         elif task is None:
-            gone = [(node, t) for t in members.at[node]]
+            gone = [(node, q) for q in members.at[node]]
         else:
-            self._agent(node, task)
-            gone = [(node, task)]
+            self._agents(node, task)
+            gone = [(node, q) for q in self._questions[task]]
         drops_node = task is None
         self._check_split(gone, [node] if drops_node else [], [], allow_split)
-        for t in dict.fromkeys(t for _, t in gone):
-            stays = set(members.agents_of(t)) - {v for v, s in gone if s == t}
-            if not [v for v in stays if not members.is_relay(members.at[v][t])]:
-                self._finish(t)
-                members.remove_task(t)
+        self._finish_without(gone)
         if drops_node:
             members.remove_node(node)
-        elif task in members.group:
-            for v, t in gone:
-                members.leave(v, t)
+        else:
+            for v, q in gone:
+                if q in members.group:
+                    members.leave(v, q)
         what = [f"{k} {v!r}" for k, v in (("task", task), ("node", node)) if v is not None]
         self._changed("leave", " at ".join(what))
 
@@ -230,13 +240,26 @@ class Session(Presence):
             raise ParameterError("couple needs two tasks or more.")
         for task in tasks:
             self._known_task(task)
-        self._need_rows()[0].couple(tasks)
+        members, _ = self._need_rows()
+        together = [t for group in self.groups if set(group) & set(tasks) for t in group]
+        by_label: dict[Any, list[Hashable]] = {}
+        for question in (q for task in together for q in self._questions[task]):
+            about = question.label if isinstance(question, Question) else None
+            by_label.setdefault(about, []).append(question)
+        if None in by_label and len(by_label) > 1:
+            raise ParameterError(
+                "A task of two labels and a task of more cannot be coupled while they train; "
+                "couple those that have as many as each other, or train all with DTSVM."
+            )
+        for questions in by_label.values():
+            members.couple(questions)
         self._changed("couple", ", ".join(repr(task) for task in tasks))
 
     def decouple(self, task: Task) -> None:
         """Let a task go on alone."""
         self._known_task(task)
-        self._need_rows()[0].decouple(task)
+        for question in self._questions[task]:
+            self._need_rows()[0].decouple(question)
         self._changed("decouple", repr(task))
 
     def link(self, u: Node, v: Node) -> None:
@@ -363,122 +386,6 @@ class Session(Presence):
         live = cls()
         load(live, path)
         return live
-
-    # Inside
-
-    def _open(self, n_features: int, dtype: Any = np.float64) -> Membership:
-        """Make the membership when the length of a row is known."""
-        if self._members is None:
-            self._members = Membership(
-                n_features, self._settings, personal=self._options["personal"], dtype=dtype
-            )
-            for node in self._start.nodes if self._start else ():
-                self._members.add_node(node)
-            for u, v in self._start or ():
-                self._members.link(u, v)
-            self._memory = Memory(self._members.state, **self._carrier)
-        return self._members
-
-    def _enter_all(
-        self,
-        X: NDArray[Any],
-        y: NDArray[np.float64],
-        where: tuple[list[Node], NDArray[np.int64]],
-        what: tuple[list[Task], NDArray[np.int64]],
-        groups: Sequence[Sequence[Task]],
-        classes: dict[Task, tuple[Any, Any]],
-    ) -> None:
-        """Let all rows of a fit enter at once, without copying them; labels are ±1 already."""
-        members = self._open(X.shape[1], X.dtype)
-        for g, group in enumerate(groups):
-            for task in group:
-                members.add_task(task, g)
-        self._classes = classes
-        (nodes, node), (tasks, task_of) = where, what
-        network = self.network
-        place = np.array([network.position(label) for label in nodes], np.int64)
-        codes, agent = np.unique(place[node] * len(tasks) + task_of, return_inverse=True)
-        slots = members.enter_all(network.nodes, tasks, codes, network.links)
-        members.state.adopt_rows(X, y, slots[agent])
-
-    def _changed(self, kind: str, detail: str) -> None:
-        self._is_checked = False
-        self.events.append(Event(self.round, kind, detail))
-
-    def _place_relays_or_refuse(self) -> None:
-        if self._is_checked:
-            return
-        members, _ = self._need_rows()
-        world = (*self._world(), self._options["personal"])
-        if self._options["relays"] == "auto":
-            members.enter(place_relays(*world), is_relay=True)
-        elif not self._may_split:
-            check_reach(*world)
-        self._is_checked = True
-
-    def _world(
-        self,
-        gone: Sequence[tuple[Node, Task]] = (),
-        nodes: Sequence[Node] = (),
-        cut: Sequence[tuple[Node, Node]] = (),
-    ) -> tuple[dict[Node, list[Node]], dict[Task, list[Node]], list[list[Task]]]:
-        """Describe who hears whom, less what is about to go."""
-        members, _ = self._need_rows()
-        broken = {frozenset(link) for link in cut}
-        neighbours = {
-            u: [v for v in around if v not in nodes and frozenset((u, v)) not in broken]
-            for u, around in members.neighbours.items()
-            if u not in nodes
-        }
-        holders = {
-            task: [v for v in members.agents_of(task) if (v, task) not in gone and v not in nodes]
-            for task in members.group
-        }
-        return neighbours, holders, self.groups
-
-    def _check_split(
-        self,
-        gone: list[tuple[Node, Task]],
-        nodes: list[Node],
-        cut: list[tuple[Node, Node]],
-        allow_split: bool,
-    ) -> None:
-        """Refuse a departure after which some who must agree can no longer hear each other."""
-        if allow_split:
-            self._may_split = True
-            return
-        if self._options["relays"] == "auto" and not nodes and not cut:
-            return
-        personal = self._options["personal"]
-        before = separations(*self._world(), personal)
-        for what, (n, sentence) in separations(*self._world(gone, nodes, cut), personal).items():
-            if n > before.get(what, (1, ""))[0]:
-                raise NetworkError(
-                    f"{sentence} Nothing was changed; say allow_split=True to go on in parts."
-                )
-
-    def _check_entry(self, node: Node, task: Task, links: list[Node]) -> None:
-        nodes = self._members.neighbours if self._members else self.nodes
-        agent = self._members.agent(node, task) if self._members else None
-        if agent is not None and self._members and not self._members.is_relay(agent):
-            raise DataError(
-                f"Node {node!r} holds task {task!r} already; use add_data for more rows."
-            )
-        if node in nodes and links:
-            raise NetworkError(f"Node {node!r} is here already; use link for more links.")
-        if node not in nodes and nodes and not links:
-            raise NetworkError(f"Node {node!r} is new; name its neighbours with links=[…].")
-        for other in links:
-            if other not in nodes:
-                raise NetworkError(f"Unknown node {other!r}. {did_you_mean(other, nodes)}")
-
-    def _link_ends(self, u: Node, v: Node) -> Membership:
-        members, _ = self._need_rows()
-        for node in (u, v):
-            self._known_node(node)
-        if u == v:
-            raise NetworkError(f"Node {u!r} is linked to itself; a link joins two nodes.")
-        return members
 
 
 def _check_loss(loss: Any) -> float:

@@ -14,7 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from dtsvm.errors import MissingExtraError
 from dtsvm.rounds import Info, Status
-from dtsvm.ui.schedule import Evolution, Schedule, Stage, read_schedule, run_schedule
+from dtsvm.ui.evolution import Evolution, run_schedule
+from dtsvm.ui.schedule import Schedule, Stage, read_schedule
 from dtsvm.ui.show import check_place, print_table, share, short, write_text
 
 __all__ = ["live"]

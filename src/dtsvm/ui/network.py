@@ -13,7 +13,7 @@ from dtsvm.problem import Network
 try:
     from dtsvm.runtime.agent.node.names import check_address, check_name
     from dtsvm.runtime.agent.site.certificates import make_request, revoke, sign
-    from dtsvm.runtime.agent.site.config import PrepareConfig, read_config, to_toml
+    from dtsvm.runtime.agent.site.config import Common, PrepareConfig, read_config, to_toml
     from dtsvm.runtime.agent.site.folders import make_site, write_folder
 
     IS_INSTALLED = True
@@ -114,8 +114,8 @@ def add(site: Path, name: str, links: tuple[str, ...], listen: str, request: Pat
     identity = f"{first.network:016x}"
     couple = "all" if first.couple == (tuple(first.tasks),) else first.couple
     text = to_toml(
-        name, identity, listen, around, tasks, shared, first.timing, couple, first.personal,
-        first.prepare,
+        name, identity, listen, around, tasks, shared,
+        Common(first.timing, couple, first.personal, first.prepare),
     )  # fmt: skip
     write_folder(site, name, text, request)
     for other, config in configs.items():

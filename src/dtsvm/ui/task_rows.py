@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dtsvm.data import DigitFeatures, load_mnist, read_rows
-from dtsvm.data.labels import check_labels, two_classes
+from dtsvm.data.labels import check_labels, task_classes
 from dtsvm.errors import DataError, ParameterError, did_you_mean
 from dtsvm.problem.settings import count
 from dtsvm.svm.names import match_names
@@ -110,7 +110,7 @@ class _FileRows(TaskRows):
         self.features = table.get("features")
         self.train = self._by_node(table["data"])
         y = np.concatenate([y for _, y in self.train.values()])
-        self.labels = two_classes(y, f"Task {task!r}", table.get("positive"))
+        self.labels = task_classes(y, f"Task {task!r}", table.get("positive"))
         self.test = None
         if "test" in table:
             X, y, _ = self._read(table["test"], None)

@@ -12,7 +12,7 @@ import numpy as np
 from dtsvm.errors import NetworkError
 from dtsvm.runtime.agent.process.process import ask
 from dtsvm.runtime.agent.site.certificates import make_authority, make_certificate
-from dtsvm.runtime.agent.site.config import to_toml
+from dtsvm.runtime.agent.site.config import Common, to_toml
 from dtsvm.svm.model_file import load_model
 
 PATIENT = {"round_seconds": 120.0, "start_seconds": 300.0, "evict_seconds": 600.0}
@@ -60,7 +60,7 @@ def make_site(folder, network, blocks, settings, *, through=None, couple=True, *
                 tasks[task] = {"data": f"{task}.csv", "label": "y", "labels": [-1, 1]}
         listen = f"127.0.0.1:{ports[name]}"
         together = "all" if couple else []
-        text = to_toml(name, "0abc", listen, around, tasks, settings, couple=together)
+        text = to_toml(name, "0abc", listen, around, tasks, settings, Common(couple=together))
         for key, value in {**PATIENT, **timing}.items():
             lines = [
                 f"{key} = {value}" if line.startswith(f"{key} =") else line

@@ -51,8 +51,8 @@ class Node(Member):
         shared = json.dumps({**asdict(self.settings), **told}, sort_keys=True)
         self.inbox = Inbox(
             self.name, self.network, shared, self.n_features + 1, self.identity,
-            lambda: (self.presence.incarnation, self.round), self.presence.remember, self.roster, self.ledger,
-            self.holdings, self.mail,
+            lambda: (self.presence.incarnation, self.round), self.presence.remember, self.roster,
+            self.ledger, self.holdings, self.mail,
         )  # fmt: skip
         self.outbox = Outbox(self.name, self.network, shared, self.roster, self.ledger, self.mail)
         self.refused = self.inbox.refused

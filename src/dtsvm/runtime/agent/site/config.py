@@ -18,7 +18,7 @@ from dtsvm.runtime.agent.node.timing import Timing
 from dtsvm.runtime.agent.process.credentials import Credentials
 from dtsvm.runtime.agent.site.certificates import read_revoked
 
-__all__ = ["Config", "PrepareConfig", "TaskConfig", "read_config", "to_toml"]
+__all__ = ["Common", "Config", "PrepareConfig", "TaskConfig", "read_config", "to_toml"]
 
 SECTIONS = (
     "name", "network", "listen", "model", "couple", "personal", "tls", "neighbours", "settings",
@@ -192,6 +192,16 @@ def _task(path: Path, task: str, given: Any, folder: Path) -> TaskConfig:
     )
 
 
+@dataclass(frozen=True)
+class Common:
+    """What all nodes of a network have in common beside their settings."""
+
+    timing: Timing = field(default_factory=Timing)
+    couple: Sequence[Sequence[str]] | str = "all"
+    personal: bool = False
+    prepare: PrepareConfig | None = None
+
+
 def to_toml(
     name: str,
     network: str,
@@ -199,19 +209,17 @@ def to_toml(
     neighbours: dict[str, str],
     tasks: dict[str, dict[str, Any]],
     settings: dict[str, Any],
-    timing: Timing | None = None,
-    couple: Sequence[Sequence[str]] | str = "all",
-    personal: bool = False,
-    prepare: PrepareConfig | None = None,
+    common: Common | None = None,
 ) -> str:
     """Write a node's TOML file for `dtsvm network new`, for a person to go on with."""
+    common = common or Common()
     lines = [
         f"name = {_text(name)}",
         f"network = {_text(network)}          # the same at every node",
         f"listen = {_text(listen)}",
         'model = "model.json"',
-        f'couple = {_value(couple):19}# which tasks train together: "all", [] or [["a", "b"]]',
-        *(["personal = true"] if personal else []),
+        f'couple = {_value(common.couple):19}# train together: "all", [] or [["a", "b"]]',
+        *(["personal = true"] if common.personal else []),
         "",
         "[tls]",
         'ca = "ca.pem"',
@@ -225,9 +233,9 @@ def to_toml(
         "[settings]                  # the same at every node",
         *(f"{key} = {_value(value)}" for key, value in settings.items()),
         "",
-        *_prepare_lines(prepare),
+        *_prepare_lines(common.prepare),
         "[timing]                    # seconds",
-        *(f"{key} = {_value(value)}" for key, value in asdict(timing or Timing()).items()),
+        *(f"{key} = {_value(value)}" for key, value in asdict(common.timing).items()),
     ]
     for task, given in tasks.items():
         lines += ["", f"[tasks.{_text(task)}]"]

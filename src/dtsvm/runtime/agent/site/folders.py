@@ -12,7 +12,7 @@ from dtsvm.problem import Network
 from dtsvm.runtime.agent.node.names import check_name
 from dtsvm.runtime.agent.node.timing import Timing
 from dtsvm.runtime.agent.site.certificates import make_authority, make_certificate, sign
-from dtsvm.runtime.agent.site.config import PrepareConfig, to_toml
+from dtsvm.runtime.agent.site.config import Common, PrepareConfig, to_toml
 
 __all__ = ["make_site", "write_folder"]
 
@@ -58,8 +58,8 @@ def make_site(
     for name in names:
         around = {str(other): address[str(other)] for other in network.neighbours(name)}
         text = to_toml(
-            name, identity, address[name], around, tasks, {**DEFAULTS, **settings}, timing,
-            prepare=prepare,
+            name, identity, address[name], around, tasks, {**DEFAULTS, **settings},
+            Common(timing or Timing(), prepare=prepare),
         )  # fmt: skip
         write_folder(out, name, text)
 

@@ -22,10 +22,12 @@ from dtsvm.ui.show import print_table, short
 try:
     from dtsvm.prepare import Preparation
     from dtsvm.runtime.agent.node.preparing import Preparing
+    from dtsvm.runtime.agent.node.scoring import Scoring
     from dtsvm.runtime.agent.process.agreement import agree, route
     from dtsvm.runtime.agent.process.control import ask
     from dtsvm.runtime.agent.process.credentials import Credentials
     from dtsvm.runtime.agent.process.process import Process
+    from dtsvm.runtime.agent.process.scores import ScoreLinks
     from dtsvm.runtime.agent.process.stream import Limits
     from dtsvm.runtime.agent.process.transport import Transport
     from dtsvm.runtime.agent.site.checkpoint import repaired
@@ -91,9 +93,12 @@ async def _run(config: Config, credentials: Credentials | None, rounds: int | No
         lambda peer, data: hear(peer, data),
         limits=Limits(node.inbox.most_bytes),
     )
-    hear = route(preparing, transport, lambda peer, data: process.hear(peer, data))
+    scoring = Scoring(config.name, config.network, node.roster, node.identity, site.count)
+    scores = ScoreLinks(scoring, transport)
+    hear = route(preparing, scores, transport, lambda peer, data: process.hear(peer, data))
+    commands: dict[str, Any] = {"rows": site.tell_rows, "evaluate": scores.answer}
     process = Process(
-        node, transport, config.folder, site.keep, site.write_model, {"rows": site.tell_rows},
+        node, transport, config.folder, site.keep, site.write_model, commands,
         rounds, config.metrics, config.credentials if credentials else lambda: None,
     )  # fmt: skip
     loop = asyncio.get_running_loop()

@@ -7,18 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dtsvm.data import Records, Rows, agree_schemas, read_records, read_rows
+from dtsvm.data.holdout import held_out
 from dtsvm.data.rows import join_values, refuse_other_labels
 from dtsvm.data.tables import file_stem
 from dtsvm.errors import DataError
 from dtsvm.prepare import Encoded, Preparation, agreeing, apply_plan, encode, run_together
 
-__all__ = ["Choice", "TrainingRows", "held_out", "read_training"]
+__all__ = ["Choice", "TrainingRows", "read_training"]
 
 MOST_LABELS = 30
 
@@ -75,30 +75,6 @@ def read_training(files: Sequence[Path], choice: Choice) -> TrainingRows:
         found = _prepared(files, choice)
     _refuse_no_labels(files[0], choice.label, found.train)
     return found
-
-
-def held_out(
-    name: str, share: float, seed: int, y: NDArray[Any], task: NDArray[Any] | None
-) -> NDArray[np.bool_]:
-    """Choose the rows of one node to hold out: the same share of every task's every label.
-
-    A node chooses by its own name and the seed, so it needs nobody else for it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> int(held_out("north", 0.25, 0, np.array([0] * 8 + [1] * 4), None).sum())
-    3
-    """
-    is_held = np.zeros(len(y), bool)
-    rng = np.random.default_rng([seed, crc32(name.encode())])
-    tasks = np.zeros(len(y), int) if task is None else np.unique(task, return_inverse=True)[1]
-    labels = np.unique(y, return_inverse=True)[1]
-    strata = tasks * (labels.max(initial=0) + 1) + labels
-    for stratum in np.unique(strata):
-        mine = rng.permutation(np.flatnonzero(strata == stratum))
-        is_held[mine[: round(share * len(mine))]] = True
-    return is_held
 
 
 def _prepared(files: Sequence[Path], choice: Choice) -> TrainingRows:

@@ -12,8 +12,10 @@ from typing import Any
 
 from dtsvm.prepare import Plan
 from dtsvm.runtime.agent.node.preparing import Preparing, is_preparing
+from dtsvm.runtime.agent.node.scoring import is_scoring
 from dtsvm.runtime.agent.node.timing import Timing
 from dtsvm.runtime.agent.process.control import listen
+from dtsvm.runtime.agent.process.scores import ScoreLinks
 from dtsvm.runtime.agent.process.transport import Transport
 
 __all__ = ["agree", "route"]
@@ -99,17 +101,22 @@ def _words(preparing: Preparing) -> str:
 
 
 def route(
-    preparing: Preparing | None, transport: Transport, take: Callable[[str, bytes], object]
+    preparing: Preparing | None,
+    scores: ScoreLinks,
+    transport: Transport,
+    take: Callable[[str, bytes], object],
 ) -> Callable[[str, bytes], None]:
     """Return what takes messages while a node trains: latecomers are told the plan."""
 
     def hear(peer: str, data: bytes) -> None:
-        if preparing is None or not is_preparing(data):
+        if is_scoring(data):
+            scores.hear(peer, data)
+        elif preparing is not None and is_preparing(data):
+            preparing.hear(peer, data)
+            if preparing.lacks_plan(peer):
+                transport.send(peer, preparing.message(peer))
+        else:
             take(peer, data)
-            return
-        preparing.hear(peer, data)
-        if preparing.lacks_plan(peer):
-            transport.send(peer, preparing.message(peer))
 
     return hear
 

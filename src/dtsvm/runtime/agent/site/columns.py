@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dtsvm.data import read_records
 from dtsvm.data.files import write_atomically
+from dtsvm.data.holdout import held_out
 from dtsvm.errors import DataError, NetworkError
 from dtsvm.prepare import Preparation
 from dtsvm.prepare.plan import Plan
@@ -14,7 +19,7 @@ from dtsvm.runtime.agent.node.identity import Identity, Nameless
 from dtsvm.runtime.agent.node.preparing import Preparing
 from dtsvm.runtime.agent.site.config import Config, PrepareConfig
 
-__all__ = ["begin_preparing", "keep_plan"]
+__all__ = ["begin_preparing", "is_held", "keep_plan"]
 
 FILE = "preparation.json"
 
@@ -22,22 +27,29 @@ FILE = "preparation.json"
 def begin_preparing(config: Config, identity: Identity | None) -> Preparing:
     """Read the site's files; what was agreed before is taken over."""
     wishes = config.prepare or PrepareConfig()
-    rows = [
-        read_records(
+    rows = []
+    for task, given in config.tasks.items():
+        if given.data is None:
+            continue
+        found = read_records(
             given.data,
             roles={"label": given.label},
             features=given.features,
             kinds=wishes.kinds,
         )
-        for given in config.tasks.values()
-        if given.data is not None
-    ]
+        assert found.y is not None
+        rows.append(found.take(np.flatnonzero(~is_held(config, task, found.y))))
     if not rows:
         raise DataError(f"{config.path}: no task has data, so there are no columns to prepare.")
     return Preparing(
         config.name, config.network, tuple(config.neighbours), rows, identity or Nameless(),
         time.time_ns() // 1000, wishes.min_count, wishes.missing_columns, _kept_plan(config),
     )  # fmt: skip
+
+
+def is_held(config: Config, task: str, y: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which rows of a task are held out here; the node needs nobody to choose them."""
+    return held_out(f"{config.name} {task}", config.holdout, 0, y, None)
 
 
 def keep_plan(config: Config, plan: Plan) -> Preparation:

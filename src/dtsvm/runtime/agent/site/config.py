@@ -22,7 +22,7 @@ __all__ = ["Common", "Config", "PrepareConfig", "TaskConfig", "read_config", "to
 
 SECTIONS = (
     "name", "network", "listen", "model", "couple", "personal", "tls", "neighbours", "settings",
-    "timing", "tasks", "metrics", "prepare",
+    "timing", "tasks", "metrics", "prepare", "holdout",
 )  # fmt: skip
 
 
@@ -63,6 +63,7 @@ class Config:
     tls: dict[str, Path]
     metrics: str | None = None
     prepare: PrepareConfig | None = None
+    holdout: float = 0.0
 
     @property
     def folder(self) -> Path:
@@ -126,7 +127,14 @@ def read_config(path: Path) -> Config:
         tls={name: folder / str(file) for name, file in content.get("tls", {}).items()},
         metrics=check_address(content["metrics"]) if "metrics" in content else None,
         prepare=_prepare(path, content["prepare"]) if "prepare" in content else None,
+        holdout=_holdout(path, content.get("holdout", 0.0)),
     )
+
+
+def _holdout(path: Path, given: Any) -> float:
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given < 1:
+        raise ParameterError(f"{path}: holdout must be a share from 0 to 1. Got {given!r} instead.")
+    return float(given)
 
 
 def _prepare(path: Path, given: Any) -> PrepareConfig:

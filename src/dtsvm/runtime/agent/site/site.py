@@ -21,7 +21,9 @@ from dtsvm.problem import Columns
 from dtsvm.runtime.agent.node.identity import Identity, Nameless
 from dtsvm.runtime.agent.node.model import node_model
 from dtsvm.runtime.agent.node.node import Node
+from dtsvm.runtime.agent.node.scoring import BINS, count_answers
 from dtsvm.runtime.agent.site.checkpoint import Told, dump, read_told, restore
+from dtsvm.runtime.agent.site.columns import is_held
 from dtsvm.runtime.agent.site.config import Config, TaskConfig
 
 __all__ = ["Site"]
@@ -55,6 +57,7 @@ class Site:
     ) -> None:
         self.config, self._save, self.preparation = config, save, preparation
         self.classes: dict[str, Classes] = {}
+        self.held: dict[str, Block] = {}  # rows that nobody trains on
         self.feature_names: tuple[str, ...] | None = None
         self._path = config.folder / "checkpoint.npz"
         content = self._path.read_bytes() if self._path.exists() else None
@@ -114,7 +117,18 @@ class Site:
         rows = self._read(given.data, given.label, given.features)
         self.classes[task] = begin_classes(task, rows.y, given.labels)
         self.feature_names = rows.feature_names
-        return rows.X, self._signs(task, rows.y)
+        assert rows.y is not None
+        y, held = self._signs(task, rows.y), is_held(self.config, task, rows.y)
+        self.held[task] = (rows.X[held], y[held])
+        return np.ascontiguousarray(rows.X[~held]), y[~held]
+
+    def count(self, task: str) -> Floats:
+        """Count what the node's classifier says of the rows held out here."""
+        X, y = self.held.get(task, (np.zeros((0, self.node.n_features)), np.zeros(0)))
+        if task not in self.node.holdings:
+            return np.zeros(2 * BINS)
+        u = self.node.decision(task)
+        return count_answers(X @ u[:-1] + u[-1], y)
 
     def _signs(self, task: str, labels: Any) -> Floats:
         check_labels(len(labels), labels, task, self.classes[task])

@@ -1,0 +1,95 @@
+"""A network scored on rows nobody trained on: counts travel as a masked sum, rows stay."""
+
+import random
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from sites import Agents
+from sklearn.metrics import roc_auc_score
+from test_preparing import SITES, three_sites
+
+from dtsvm.problem import Network
+from dtsvm.runtime.agent.node.entry import Entry
+from dtsvm.runtime.agent.node.identity import Nameless
+from dtsvm.runtime.agent.node.roster import Roster
+from dtsvm.runtime.agent.node.scoring import BINS, Scoring, count_answers
+from dtsvm.ui import main
+from dtsvm.ui.network_scores import _scores
+
+
+def meet(network):
+    who = {name: Nameless() for name in network.nodes}
+    nodes = {}
+    for i, name in enumerate(network.nodes):
+        roster = Roster()
+        for other in network.nodes:
+            links = tuple((n, True) for n in network.neighbours(other))
+            roster.put(
+                Entry(other, 1, 1, False, (("flu", 0, 0),), links, agreement=who[other].agreement)
+            )
+        counts = np.full(2 * BINS, float(i + 1))
+        nodes[name] = Scoring(name, 7, roster, who[name], lambda task, counts=counts: counts)
+    return nodes
+
+
+def talk(nodes, rounds, loss, seed=0):
+    chance = random.Random(seed)
+    for _ in range(rounds):
+        for name, one in nodes.items():
+            for other, message in one.owed().items():
+                if chance.random() >= loss:
+                    nodes[other].hear(name, message)
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.4])
+@pytest.mark.parametrize("network", [Network.line("abcde"), Network.ring("abcd"), Network("a", [])])
+def test_whoever_asks_hears_the_sum_over_all(network, loss):
+    nodes = meet(network)
+    asker = nodes[network.nodes[-1]]
+    for turn in range(1, 4):
+        asker.ask()
+        talk(nodes, 80, loss, seed=turn)
+        expected = sum(range(1, len(network.nodes) + 1))
+        assert asker.result()["flu"].tolist() == [expected] * (2 * BINS)
+    assert all(one.refused == 0 for one in nodes.values())
+
+
+def test_what_cannot_be_read_changes_nothing():
+    nodes = meet(Network.line("ab"))
+    nodes["a"].hear("b", b"hello")
+    assert nodes["a"].refused == 1
+    assert nodes["a"].owed() == {}
+
+
+def test_the_curve_from_bins_is_near_the_curve_from_values():
+    rng = np.random.default_rng(0)
+    signs = np.where(rng.random(4000) < 0.3, 1.0, -1.0)
+    values = signs + 1.5 * rng.normal(size=4000)
+    found = _scores(count_answers(values, signs))
+    assert abs(found.auc - roc_auc_score(signs, values)) < 2e-3
+    assert found.n_wrong == ((values > 0) != (signs > 0)).sum()
+    assert found.confusion.sum() == 4000
+
+
+@pytest.mark.slow
+def test_three_agents_say_how_good_they_are_on_rows_held_out(tmp_path):
+    site = tmp_path / "site"
+    three_sites(site)
+    for name in SITES:
+        path = site / name / "node.toml"
+        path.write_text("holdout = 0.2\n" + path.read_text())
+    with Agents(site) as agents:
+        for name in SITES:
+            agents.start(name)
+        agents.settle(SITES)
+        agents.wait_for(lambda: all((site / name / "model.json").exists() for name in SITES))
+        said = {
+            CliRunner().invoke(main, ["evaluate", str(site / name / "node.toml")]).output
+            for name in SITES
+        }
+    assert len(said) == 1
+    lines = said.pop().splitlines()
+    assert lines[0].split()[:3] == ["task", "rows", "error"]
+    assert lines[1].split()[:2] == ["all", "72"]
+    assert float(lines[1].split()[2]) < 30

@@ -5,7 +5,7 @@
 
 A world is a random network with random tasks, blocks and settings; its digest is of x, z and λ
 after 30 rounds, before the first leap, and after 50, behind it. Digests of another commit must be
-equal before the leap; behind it numbers may differ by rounding, and the worst difference is printed.
+equal before the leap; behind it numbers may differ by rounding: the worst difference is printed.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from typing import Any
 from dtsvm.errors import DataError, DtsvmError
 from dtsvm.rounds import Info, Status
 from dtsvm.svm.session import Session
-from dtsvm.ui.schedule import Event, Schedule, Stage
+from dtsvm.ui.schedule import Event, Schedule, Stage, nodes_to_come
 from dtsvm.ui.task_rows import TaskRows
 
 __all__ = ["Evolution", "run_schedule"]
@@ -127,7 +127,7 @@ def _enter(
     schedule: Schedule, session: Session, task: str, node: Any = None, links: Iterable[Any] = ()
 ) -> None:
     rows = schedule.tasks[task]
-    later = set(_nodes_to_come(schedule.stages)) - set(session.nodes)
+    later = set(nodes_to_come(schedule.stages)) - set(session.nodes)
     here = [place for place in rows.holders() if place not in later]
     for place in here if node is None else [node]:
         X, y = rows.first(place)

@@ -16,7 +16,7 @@ from dtsvm.svm.names import read_links
 from dtsvm.svm.session import Session
 from dtsvm.ui.task_rows import TaskRows, read_task_rows
 
-__all__ = ["Event", "Schedule", "Stage", "read_schedule"]
+__all__ = ["Event", "Schedule", "Stage", "nodes_to_come", "read_schedule"]
 
 SETTINGS = (
     "C", "common_reg", "specific_reg", "task_penalty", "node_penalty", "relaxation", "local",
@@ -130,7 +130,7 @@ def _read(plan: _Plan) -> Schedule:
     Session(network, **settings)  # refuses what it could not use, before any row is read
     tables = plan.table("tasks")
     stages = _read_stages(plan, list(tables))
-    nodes = list(dict.fromkeys([*network.nodes, *_nodes_to_come(stages)]))
+    nodes = list(dict.fromkeys([*network.nodes, *nodes_to_come(stages)]))
     digits, seed = plan.table("digits", needed=False), plan.content.get("seed", 0)
     tasks = read_task_rows(plan.path, tables, digits, nodes, seed)
     return Schedule(plan.path, network, settings, tasks, stages)
@@ -239,7 +239,7 @@ def _check_names(plan: _Plan, what: dict[str, Any], where: str, tasks: list[str]
             )
 
 
-def _nodes_to_come(stages: tuple[Stage, ...]) -> list[Any]:
+def nodes_to_come(stages: tuple[Stage, ...]) -> list[Any]:
     """The nodes that enter by name; rows have to be there for them too."""
     entries = [event.what for stage in stages for event in stage.events if event.kind == "enter"]
     return [what["node"] for what in entries if "node" in what]

@@ -77,8 +77,8 @@ def test_probabilities_are_as_good_as_pooled_calibration(data, rng):
     ours = DSVM("ring", C=0.05, probability=True)
     ours.fit(X[train], y[train], node=rng.integers(4, size=len(train)))
     theirs = CalibratedClassifierCV(
-        OneVsRestClassifier(SVC(kernel="linear", C=0.05)), cv=StratifiedKFold(5, shuffle=True, random_state=0),
-        ensemble=False,
+        OneVsRestClassifier(SVC(kernel="linear", C=0.05)),
+        cv=StratifiedKFold(5, shuffle=True, random_state=0), ensemble=False,
     ).fit(X[train], y[train])  # fmt: skip
     p, q = ours.predict_proba(X[test]), theirs.predict_proba(X[test])
     np.testing.assert_allclose(p.sum(axis=1), 1.0)

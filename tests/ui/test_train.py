@@ -90,7 +90,8 @@ def test_every_setting_reaches_the_estimator(run, files):
         "C": 0.1, "common_reg": 2.0, "specific_reg": 3.0, "task_penalty": 4.0, "node_penalty": 5.0,
         "relaxation": 0.5, "local": "exact", "tol": 0.01, "max_rounds": 500, "max_seconds": 60.0,
         "relays": "auto", "personal": True, "transfer": False, "positive": "sick", "n_jobs": 1,
-        "task_column": None, "node_column": None, "class_weight": None, "callback": None,
+        "task_column": None, "node_column": None, "class_weight": None, "probability": False,
+        "callback": None,
         "network": Network.complete(["berlin", "paris", "rome"]),
     }  # fmt: skip
 
@@ -98,7 +99,7 @@ def test_every_setting_reaches_the_estimator(run, files):
 def test_every_parameter_of_the_estimator_has_an_option():
     options = {option.name for option in train.params}
     # Files have --task and --node.
-    python_only = {"callback", "task_column", "node_column", "class_weight"}
+    python_only = {"callback", "task_column", "node_column", "probability"}
     assert set(inspect.signature(DTSVM).parameters) - options == python_only
 
 

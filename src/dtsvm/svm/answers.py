@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dtsvm.errors import DataError
 from dtsvm.problem import Model, TaskModel
+from dtsvm.problem.sigmoid import sigmoid
 
 __all__ = ["Answers"]
 
@@ -65,6 +67,23 @@ class Answers:
         for mine, one, found in self._decided():
             chosen[mine] = _places(one, classes)[one.choose(found)]
         return np.asarray(classes[chosen])
+
+    def probabilities(self, classes: NDArray[Any]) -> Floats:
+        """Return a probability a row and class; 0 for a class that the row's task lacks."""
+        values = np.zeros((len(self.task), len(classes)))
+        for mine, one, found in self._decided():
+            if one.sigmoid is None:
+                raise DataError(
+                    f"Task {one.task!r} has no probabilities; train with probability=True."
+                )
+            p = sigmoid(found, one.sigmoid)
+            if p.shape[1] == 1:
+                p = np.hstack([1.0 - p, p])
+            p += np.finfo(float).tiny  # all may be 0, far from every class
+            own = np.zeros((len(p), len(classes)))
+            own[:, _places(one, classes)] = p / p.sum(axis=1, keepdims=True)
+            values[mine] = own
+        return values
 
     def _decided(self) -> Iterator[tuple[Any, TaskModel, Floats]]:
         """Give which rows, their task, and the decision values of its classifiers."""

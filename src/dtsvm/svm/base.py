@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dtsvm.data.labels import all_labels, encode_levels, find_classes, name_array, task_codes
@@ -21,6 +22,7 @@ from dtsvm.problem.settings import count, positive
 from dtsvm.rounds import Info, Status
 from dtsvm.svm.answers import Answers
 from dtsvm.svm.frames import take_column
+from dtsvm.svm.probability import deal_folds, held_out_tasks, with_sigmoids
 from dtsvm.svm.rows import estimator_rows, row_weights
 from dtsvm.svm.session import Session
 from dtsvm.svm.training import Training
@@ -29,11 +31,19 @@ from dtsvm.svm.weights import weighted
 __all__ = ["ConsensusSVM", "Levels"]
 
 Levels = tuple[list[Any], NDArray[np.int64]]
+FOLDS = 5  # of held-out rows for probabilities
 SAY_TASK = (
     "say which with task=…, or train on a frame with task_column=…. A search or a pipeline hands "
     "task on where it was asked to: set_fit_request(task=True), and the same for predict, score "
     "and decision_function."
 )
+
+
+def has_probabilities(estimator: Any) -> bool:
+    """Whether an estimator was asked for probabilities."""
+    if getattr(estimator, "probability", False):
+        return True
+    raise AttributeError("predict_proba needs probability=True when training.")
 
 
 class ConsensusSVM(ClassifierMixin, BaseEstimator):
@@ -70,8 +80,12 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
         """
         table, network = self._table(X, y, task, node, sample_weight)
         session = self._session(network)
-        session._enter_all(table)
-        self._train(session, network, table.tasks)
+        if getattr(self, "probability", False):
+            self._train_with_folds(session, network, table)
+        else:
+            session._enter_all(table)
+            self._take_trained(session, self._run(session), network, table.tasks)
+        self._warn(self.info_)
         return self
 
     def decision_function(
@@ -114,6 +128,31 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
     ) -> NDArray[Any]:
         """Return a label for every row; see `decision_function` for `task` and `node`."""
         return self._ask(X, task, node).labels(self.classes_)
+
+    @available_if(has_probabilities)
+    def predict_proba(
+        self,
+        X: ArrayLike,
+        *,
+        task: ArrayLike | None = None,
+        node: ArrayLike | None = None,
+    ) -> NDArray[np.float64]:
+        """Return the probability of every label of `classes_` for every row.
+
+        Only with ``probability=True``. A label that a row's task does not have gets 0. As the
+        sigmoid has a threshold of its own, the likeliest label may differ from `predict`'s.
+
+        Parameters
+        ----------
+        X, task, node
+            As in `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            Every row sums to 1.
+        """
+        return self._ask(X, task, node).probabilities(self.classes_)
 
     def score(
         self,
@@ -169,25 +208,40 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
         codes = task_codes(labels, (tasks, task_of), classes)
         weight = None if weight is None else weight[at]
         table = Training(
-            rows, at, tasks, task_of, nodes, node_of, classes, codes, self._groups(tasks), weight
-        )
+            rows, at, tasks, task_of, nodes, node_of, classes, codes, self._groups(tasks), weight,
+            weight,
+        )  # fmt: skip
         return replace(table, weight=weighted(table, self.class_weight)), network
 
-    def _train(self, session: Session, network: Network, tasks: list[Any]) -> None:
-        """Run a session to its end and take what it found."""
-        info = session.run(
+    def _run(self, session: Session) -> Info:
+        return session.run(
             count(type(self).__name__, "max_rounds", self.max_rounds),
             tol=session.settings.tol,
             seconds=self._seconds(),
             on_round=self.callback,
         )
+
+    def _train_with_folds(self, session: Session, network: Network, table: Training) -> None:
+        """Train all tasks, and beside them once more without each fold, for the sigmoids."""
+        fold = deal_folds(table, FOLDS)
+        more = held_out_tasks(table, fold)
+        session._enter_all(more)
+        info = self._run(session)
+        info = replace(info, **session._certificate(table.tasks)._asdict())
+        self._take_trained(session, info, network, table.tasks)
+        models = session._task_models(more.tasks)
+        n = len(table.tasks)
+        self._take(replace(self.model_, tasks=with_sigmoids(models[:n], models[n:], table, fold)))
+
+    def _take_trained(
+        self, session: Session, info: Info, network: Network, tasks: list[Any]
+    ) -> None:
         models = session._task_models(tasks)
         self._take(
             Model(type(self).__name__, self._settings(), network, models,
                   info, models[0].coef.shape[1], *frame_columns(self))
         )  # fmt: skip
         self.history_ = session.history
-        self._warn(info)
 
     def _seconds(self) -> float | None:
         if self.max_seconds is None:
@@ -247,7 +301,7 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
             f"residual {residual:.1e} and certified gap {info.gap:.1e}, tolerance {self.tol:g}: "
             f"{remedy}.",
             NotConvergedWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
 
     # Prediction

@@ -45,6 +45,9 @@ class DTSVM(Networked):
         What the loss of a label's rows is multiplied by. "balanced": n / (K n_k) in a task with n
         rows, K labels and n_k rows of this one, counted over the whole network; or a weight a
         label, or by task a dict of them.
+    probability : bool, default=False
+        Whether to learn probabilities for `predict_proba`: all tasks train five times more beside,
+        each time without a fifth of every node's rows.
     task_column, node_column : str, optional
         Columns of a frame (pandas, polars) that say each row's task and node. They are no features.
         Then nothing need be routed: every scorer, search and meta-estimator of scikit-learn works.
@@ -131,6 +134,7 @@ class DTSVM(Networked):
         personal: bool = False,
         positive: Any = None,
         class_weight: Any = None,
+        probability: bool = False,
         task_column: str | None = None,
         node_column: str | None = None,
         relays: str | None = None,
@@ -152,6 +156,7 @@ class DTSVM(Networked):
         self.personal = personal
         self.positive = positive
         self.class_weight = class_weight
+        self.probability = probability
         self.task_column = task_column
         self.node_column = node_column
         self.relays = relays
@@ -184,8 +189,9 @@ class DSVM(Networked):
     Parameters
     ----------
     network, C, node_penalty, relaxation, positive, class_weight, relays, local, tol, max_rounds
-        As in `DTSVM`; likewise `task_column`, `node_column`, `max_seconds`, `n_jobs` and
-        `callback`. A node penalty of 2η gives the iterates of the paper cited above at its η.
+        As in `DTSVM`; likewise `probability`, `task_column`, `node_column`, `max_seconds`,
+        `n_jobs` and `callback`. A node penalty of 2η gives the iterates of the paper cited above at
+        its η.
 
     Examples
     --------
@@ -208,6 +214,7 @@ class DSVM(Networked):
         relaxation: float = 0.8,
         positive: Any = None,
         class_weight: Any = None,
+        probability: bool = False,
         task_column: str | None = None,
         node_column: str | None = None,
         relays: str | None = None,
@@ -224,6 +231,7 @@ class DSVM(Networked):
         self.relaxation = relaxation
         self.positive = positive
         self.class_weight = class_weight
+        self.probability = probability
         self.task_column = task_column
         self.node_column = node_column
         self.relays = relays
@@ -247,8 +255,8 @@ class CTSVM(Central):
     Parameters
     ----------
     C, common_reg, specific_reg, task_penalty, relaxation, transfer, positive, local, tol
-        As in `DTSVM`; likewise `class_weight`, `task_column`, `node_column`, `max_rounds`,
-        `max_seconds`, `n_jobs` and `callback`.
+        As in `DTSVM`; likewise `class_weight`, `probability`, `task_column`, `node_column`,
+        `max_rounds`, `max_seconds`, `n_jobs` and `callback`.
 
     Examples
     --------
@@ -272,6 +280,7 @@ class CTSVM(Central):
         transfer: bool | Sequence[Sequence[Hashable]] = True,
         positive: Any = None,
         class_weight: Any = None,
+        probability: bool = False,
         task_column: str | None = None,
         node_column: str | None = None,
         local: str = "tracking",
@@ -289,6 +298,7 @@ class CTSVM(Central):
         self.transfer = transfer
         self.positive = positive
         self.class_weight = class_weight
+        self.probability = probability
         self.task_column = task_column
         self.node_column = node_column
         self.local = local
@@ -317,8 +327,8 @@ class CSVM(Central):
 
     Parameters
     ----------
-    C, positive, class_weight, task_column, node_column, local, tol, max_rounds, max_seconds
-        As in `DTSVM`; likewise `n_jobs` and `callback`.
+    C, positive, class_weight, probability, task_column, node_column, local, tol, max_rounds
+        As in `DTSVM`; likewise `max_seconds`, `n_jobs` and `callback`.
 
     Examples
     --------
@@ -334,6 +344,7 @@ class CSVM(Central):
         C: float = 1.0,
         positive: Any = None,
         class_weight: Any = None,
+        probability: bool = False,
         task_column: str | None = None,
         node_column: str | None = None,
         local: str = "tracking",
@@ -346,6 +357,7 @@ class CSVM(Central):
         self.C = C
         self.positive = positive
         self.class_weight = class_weight
+        self.probability = probability
         self.task_column = task_column
         self.node_column = node_column
         self.local = local

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dtsvm.data.labels import begin_classes, check_labels, label_codes
 from dtsvm.errors import DataError, NetworkError, did_you_mean
-from dtsvm.problem import Model, Network, Settings, TaskModel
-from dtsvm.rounds import Info, Membership, average
+from dtsvm.problem import Certificate, Model, Network, Settings, TaskModel
+from dtsvm.rounds import Info, Membership, average, certificates
 from dtsvm.runtime import Memory
 from dtsvm.svm.classifier import LinearClassifier
 from dtsvm.svm.rows import session_rows
@@ -39,6 +39,13 @@ class Risk(NamedTuple):
     nodes: dict[Node, float]
     mean: float
     network: float
+
+
+class Certified(NamedTuple):
+    """How good an answer provably is."""
+
+    objective: float
+    gap: float
 
 
 class Presence:
@@ -207,6 +214,16 @@ class Presence:
 
     def _finish(self, task: Task) -> None:
         self._finished[task] = self._answer(task)
+
+    def _certificate(self, tasks: list[Task]) -> Certified:
+        """Return objective and gap of these tasks, whoever else trains beside them."""
+        state = self._need_rows()[0].state
+        mine = [agent for t in tasks for held in self._holders(t).values() for agent in held]
+        sets = set(state.plan.common_part[mine].tolist())
+        each = zip(state.plan.parts, certificates(state), strict=True)
+        some = [one for part, one in each if int(state.plan.common_part[part[0]]) in sets]
+        whole = Certificate(sum(c.objective for c in some), sum(c.bound for c in some))
+        return Certified(whole.objective, whole.gap)
 
     def _holders(self, task: Task) -> dict[Node, list[int]]:
         """Return the agents of every node that holds a task, one a question."""

@@ -50,7 +50,11 @@ class Training:
     groups : list of lists
         The tasks that train together.
     weight : ndarray, optional
-        What each row's loss is multiplied by.
+        What each row's loss is multiplied by, its class's weight included.
+    own_weight : ndarray, optional
+        The same without its class's.
+    held : ndarray of int, optional
+        Who is there even without rows: a node's place times the number of tasks plus a task's.
     """
 
     X: Any
@@ -63,11 +67,16 @@ class Training:
     codes: Ints
     groups: Sequence[Sequence[Any]]
     weight: Floats | None = None
+    own_weight: Floats | None = None
+    held: Ints | None = None
 
     def spread(self, questions: Mapping[Any, list[Hashable]]) -> Spread:
         """Give every row to an agent for each question of its task."""
         asked = [questions[task] for task in self.tasks]
-        pairs, pair = np.unique(self.node * len(asked) + self.task, return_inverse=True)
+        of_rows = self.node * len(asked) + self.task
+        every = of_rows if self.held is None else np.concatenate([of_rows, self.held])
+        pairs, pair = np.unique(every, return_inverse=True)
+        pair = pair[: len(of_rows)]
         held = [(self.nodes[k // len(asked)], asked[k % len(asked)]) for k in pairs.tolist()]
         n_asked = np.array([len(some) for _, some in held])
         first = np.cumsum(n_asked) - n_asked  # the first of a pair's agents

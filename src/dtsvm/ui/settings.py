@@ -181,6 +181,13 @@ def _spelled_options() -> list[Callable[[Any], Any]]:
             "label by default.",
         ),
         click.option(
+            "--class-weight",
+            multiple=True,
+            metavar="balanced|LABEL=WEIGHT",
+            help="What the loss of a label's rows is multiplied by. balanced: rare labels count as "
+            "much as common ones, by counts over the whole network.",
+        ),
+        click.option(
             "--personal",
             is_flag=True,
             help="Link different tasks across the network too: each node its own task.",

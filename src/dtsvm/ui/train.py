@@ -11,10 +11,11 @@ from typing import Any
 
 import click
 import numpy as np
+from numpy.typing import NDArray
 
 from dtsvm.data import Rows
-from dtsvm.errors import NotConvergedWarning
-from dtsvm.problem import Columns, Model, Network
+from dtsvm.errors import DataError, NotConvergedWarning
+from dtsvm.problem import Columns, Model, Network, TaskModel
 from dtsvm.rounds import Info, Status
 from dtsvm.svm.base import ConsensusSVM
 from dtsvm.svm.cv import DTSVMCV
@@ -98,11 +99,11 @@ def train(ctx: click.Context, /, files: tuple[Path, ...], out: Path, method: str
       dtsvm train rows.csv --label y --node site --C 0.01 --relaxation 0.5 --node-penalty 1 \\
           --task-penalty 1 --local exact --raw
     """  # noqa: D301
-    kind = _estimator(ctx, method)
-    given = given_settings(ctx, kind)
+    given = given_settings(ctx, _estimator(ctx, method))
     check_place(out, files)
     choice = read_choice(ctx.params)
     rows = read_training(files, choice)
+    kind = _estimator(ctx, method, rows.train)
     settings = _settings(given, rows.train)
     estimator = _fit(kind, settings, rows.train)
     model = _model(estimator, rows, choice)
@@ -142,6 +143,7 @@ def _settings(given: dict[str, Any], rows: Rows) -> dict[str, Any]:
         "network": _network,
         "transfer": _transfer,
         "positive": _positive,
+        "class_weight": _class_weight,
     }
     return {
         name: readers[name](value, rows) if name in readers else value
@@ -184,19 +186,48 @@ def _positive(texts: tuple[str, ...], rows: Rows) -> Any:
     return by_task
 
 
+def _class_weight(texts: tuple[str, ...], rows: Rows) -> Any:
+    if texts == ("balanced",):
+        return "balanced"
+    labels = np.unique(rows.y).tolist()  # type: ignore[arg-type]
+    weights = {}
+    for text in texts:
+        label, _, weight = text.rpartition("=")
+        try:
+            weights[find_name(label, labels, "label in --class-weight")] = float(weight)
+        except ValueError as error:
+            if isinstance(error, DataError):
+                raise
+            raise click.UsageError(
+                f"--class-weight {text}: write balanced, or LABEL=WEIGHT for each label."
+            ) from error
+    return weights
+
+
 def _tasks(rows: Rows) -> list[Any]:
     return [0] if rows.task is None else list(np.unique(rows.task).tolist())
 
 
-def _estimator(ctx: click.Context, method: str) -> type[ConsensusSVM]:
-    """The method that was named; the one that chooses if nothing else was said about training."""
+def _estimator(ctx: click.Context, method: str, rows: Rows | None = None) -> type[ConsensusSVM]:
+    """The method that was named; the one that chooses if nothing else was said about training.
+
+    It chooses between two labels: rows with a task of more are trained with the defaults.
+    """
     known = inspect.signature(DTSVMCV).parameters
     is_by_hand = ctx.params["weight"] is not None or any(
         was_given(ctx, name)
         and (name in ("C", "method") or (is_setting(name) and name not in known))
         for name in ctx.params
     )
-    return METHODS[method.upper()] if is_by_hand else DTSVMCV
+    has_many = rows is not None and any(len(np.unique(mine)) > 2 for mine in _labels_by_task(rows))
+    return METHODS[method.upper()] if is_by_hand or has_many else DTSVMCV
+
+
+def _labels_by_task(rows: Rows) -> list[NDArray[Any]]:
+    assert rows.y is not None
+    if rows.task is None:
+        return [rows.y]
+    return [rows.y[rows.task == task] for task in np.unique(rows.task)]
 
 
 def _fit(kind: type[ConsensusSVM], settings: dict[str, Any], rows: Rows) -> Any:
@@ -207,7 +238,7 @@ def _fit(kind: type[ConsensusSVM], settings: dict[str, Any], rows: Rows) -> Any:
         # The report says it, in the words of the command line.
         warnings.simplefilter("ignore", NotConvergedWarning)
         estimator.set_params(callback=on_round)
-        estimator.fit(rows.X, rows.y, task=rows.task, node=rows.node)
+        estimator.fit(rows.X, rows.y, task=rows.task, node=rows.node, sample_weight=rows.weight)
     return estimator.set_params(callback=None)
 
 
@@ -223,7 +254,7 @@ def _report(estimator: Any, found: TrainingRows, out: Path) -> None:
     else:
         print_table(
             ["task", "labels", "rows", "nodes", "training error", "|w₀|", "|w_t|"],
-            [_task_line(estimator, rows, t) for t in range(len(estimator.tasks_))],
+            [_task_line(one, rows) for one in estimator.model_.tasks],
             text_columns=2,
         )
     click.echo()
@@ -239,22 +270,20 @@ def _report(estimator: Any, found: TrainingRows, out: Path) -> None:
     )
 
 
-def _task_line(estimator: Any, rows: Rows, t: int) -> list[str]:
-    task = estimator.tasks_.tolist()[t]
-    mine = np.full(len(rows.X), True) if rows.task is None else rows.task == task
-    is_positive = estimator.decision_function(rows.X[mine], task=task) > 0
-    negative, positive = estimator.task_classes_[t]
-    wrong = is_positive != (rows.y[mine] == positive)  # type: ignore[index]
+def _task_line(one: TaskModel, rows: Rows) -> list[str]:
+    mine = np.full(len(rows.X), True) if rows.task is None else rows.task == one.task
+    said = one.choose(one.decide(rows.X[mine]))
+    labels = rows.y[mine].tolist()  # type: ignore[index]
+    wrong = np.array([one.classes[k] != label for k, label in zip(said, labels, strict=True)])
     n_nodes = 1 if rows.node is None else len(np.unique(rows.node[mine]))
-    common = np.broadcast_to(estimator.common_coef_, estimator.coef_.shape)[t]
     return [
-        "–" if rows.task is None else str(task),
-        f"{negative} / {positive}",
+        "–" if rows.task is None else str(one.task),
+        " / ".join(str(label) for label in one.classes),
         f"{len(wrong):,}",
         str(n_nodes),
         share(float(wrong.mean())),
-        short(float(np.linalg.norm(common))),
-        short(float(np.linalg.norm(estimator.specific_coef_[t]))),
+        short(float(np.linalg.norm(one.common_coef))),
+        short(float(np.linalg.norm(one.specific_coef))),
     ]
 
 

@@ -120,7 +120,7 @@ export class NetworkView {
     const drawn = { group, name, halo: make("circle", { class: "halo" }, group), rings: [],
       core: make("circle", { class: "core" }, group), cross: make("path", { class: "cross" }, group),
       lie: make("path", { class: "lie" }, group), text: make("text", {}, group) };
-    drawn.text.textContent = name.length > 8 ? `${name.slice(0, 7)}…` : name;
+    drawn.text.textContent = name.length > 18 ? `${name.slice(0, 17)}…` : name;
     return drawn;
   }
 
@@ -144,9 +144,11 @@ export class NetworkView {
     const half = radius * 0.9, sign = radius * 0.45, off = radius * 0.95;
     set(drawn.cross, { d: `M${-half} ${-half}L${half} ${half}M${half} ${-half}L${-half} ${half}` });
     set(drawn.lie, { d: `M${off - sign} ${-off + sign}h${2 * sign}l${-sign} ${-2 * sign}Z` });
-    const size = Math.min(radius * 0.95, (radius * 3.4) / Math.max(drawn.text.textContent.length, 1));
-    set(drawn.text, { "font-size": Math.max(size, 9), visibility: radius > 9 ? "visible" : "hidden",
-      fill: share !== null && isDark(share) ? "#fff" : "#16191d" });
+    const below = radius + 4 + held.length * (width + 2) + 20, isLong = node.name.length > 4;
+    const inside = share !== null && isDark(share) ? "#fff" : "#16191d";
+    set(drawn.text, { "font-size": isLong ? 22 : radius * 0.95, y: isLong ? below : 0,
+      visibility: radius > (isLong ? 30 : 9) ? "visible" : "hidden",
+      fill: isLong ? "var(--ink)" : inside });
   }
 
   #onKey(event) {

@@ -1,5 +1,3 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: initializedcheck=False, infer_types=True, annotation_typing=False
 """Everything compiled: one agent's problem, the step, checks, the certificate, and their loop.
 
 `rounds.pxd` beside it gives the C types; without a compiler this file runs as it stands. In order:

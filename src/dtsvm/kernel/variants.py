@@ -1,7 +1,7 @@
 """Which build of `rounds` runs: the best one that this machine can run.
 
 `VARIANT` says which: "avx2", "baseline", or "python" where nothing was compiled. All three give the
-same bits. `DTSVM_KERNEL` in the environment asks for another one.
+same bits. `DTSVM_KERNEL` in the environment asks for another one, or names the file of a build.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ def load(variant: str = "") -> tuple[ModuleType, str]:
     True
     """
     if variant == "python":
-        return _plain(), "python"
+        return _from_file(Path(__file__).with_name("rounds.py"), "rounds_plain"), "python"
+    if variant.endswith((".so", ".pyd")):
+        return _from_file(Path(variant), "rounds"), variant
     module = importlib.import_module("dtsvm.kernel.rounds")
     if (module.__file__ or ".py").endswith(".py"):
         return module, "python"
@@ -45,10 +47,9 @@ def load(variant: str = "") -> tuple[ModuleType, str]:
     return module, "baseline"
 
 
-def _plain() -> ModuleType:
-    """Return `rounds.py` as it stands, beside whatever is compiled."""
-    path = Path(__file__).with_name("rounds.py")
-    spec = importlib.util.spec_from_file_location("dtsvm.kernel.rounds_plain", path)
+def _from_file(path: Path, name: str) -> ModuleType:
+    """Return a build that lies elsewhere, or `rounds.py` as it stands beside what is compiled."""
+    spec = importlib.util.spec_from_file_location(f"dtsvm.kernel.{name}", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -97,7 +97,7 @@ def _measure_one(
     FOLDER.mkdir(exist_ok=True)
     with RESULTS.open("a") as file:
         file.write(json.dumps(line) + "\n")
-    macro = ", ".join(f"{way} {100 * np.nanmean(found[way]):.1f}" for way in METHODS)
+    macro = ", ".join(f"{way} {_macro([line], way).mean():.1f}" for way in METHODS)
     click.echo(f"{name}, split {seed}: {macro} ({line['seconds']:.0f} s)")
 
 

@@ -115,7 +115,7 @@ def test_each_node_may_have_a_task_of_its_own():
     X, y, task, _ = draw(7, n_tasks=5)
     node = np.array([int(name[-1]) for name in task])
     clf = DTSVMCV(Network.ring(5), **QUICK).fit(X, y, task=task, node=node)
-    assert clf.score(X, y, task=task) > 0.85
+    assert clf.score(X, y, task=task) > 0.8
 
 
 def test_with_the_guard_no_task_makes_more_held_out_errors_than_alone():

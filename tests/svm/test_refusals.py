@@ -32,6 +32,10 @@ REFUSALS = {
         lambda: DTSVM().fit(with_value(np.inf), Y),
         "X contains inf in row 2, column 1; fill in or drop such rows first.",
     ),
+    "1e160": (
+        lambda: DTSVM().fit(with_value(1e160), Y),
+        "X contains 1e+160 in row 2, column 1, beyond ±1e+100; use a larger unit.",
+    ),
     "NaN at predict": (
         lambda: fitted().predict(with_value(np.nan), task="a"),
         "X contains NaN in row 2, column 1; fill in or drop such rows first.",
@@ -124,7 +128,9 @@ REFUSALS = {
     ),
     "an unknown node": (
         lambda: fitted().predict(X, task="a", node=5),
-        "Unknown node 5. Choose from 0, 1.",
+        "Unknown node 5. Choose from 0, 1. A node without rows in training has no answer of its "
+        "own: leave node out, in scores of a search too (set_score_request(node=False)), for the "
+        "network's.",
     ),
     "no task named": (
         lambda: fitted().predict(X),

@@ -105,3 +105,33 @@ def test_labels_must_be_named_once(run, model):
     result = run("evaluate", "model.json", "test.csv", exit_code=2)
     assert result.stderr.splitlines()[-1] == "Error: Name the column of labels with --label."
     run("evaluate", "model.json", "test.csv", "--label", "state")
+
+
+def test_a_model_that_did_not_converge_is_said_first(run, files):
+    run("train", "rows.csv", "--label", "state", "--features", "a,b,c", "--C", "1", "--node",
+        "clinic", "--max-rounds", "2", exit_code=3)  # fmt: skip
+    first = run("evaluate", "model.json", "test.csv").stdout.splitlines()[0]
+    assert first.startswith("The model did not converge (max_rounds after 2 rounds, gap ")
+    assert first.endswith("): train it further before you trust these figures.")
+
+
+def test_nodes_that_disagree_are_said_before_the_figures(run, files):
+    run("train", "rows.csv", "--label", "state", "--features", "a,b,c", "--C", "1", "--node",
+        "clinic", "--max-rounds", "2", exit_code=3)  # fmt: skip
+    result = run("evaluate", "model.json", "test.csv", "--by-node", "--json")
+    found = json.loads(result.stdout)
+    estimator = load_model("model.json")
+    X = read_rows("test.csv", label="state", features=["a", "b", "c"]).X
+    X = (X - [f["mean"] for f in estimator.model_.preparation["features"]]) / [
+        f["scale"] for f in estimator.model_.preparation["features"]
+    ]
+    whole = estimator.predict(X)
+    differs = [estimator.predict(X, node=name) != whole for name in estimator.nodes_.tolist()]
+    share = np.any(differs, axis=0).mean()
+    assert found["disagreement"] == share
+    assert any(f"Nodes disagree on {100 * share:.1f} % of" in s for s in found["sentences"])
+
+
+def test_files_or_a_running_network_are_needed(run, model):
+    result = run("evaluate", "model.json", exit_code=2)
+    assert result.stderr.splitlines()[-1] == "Error: Missing argument 'FILES...'."

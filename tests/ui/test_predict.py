@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dtsvm import Preparation
 from dtsvm.data import read_rows
 from dtsvm.problem import Columns
 from dtsvm.svm.model_file import load_model, read_model, save_model
@@ -151,3 +152,17 @@ def test_rows_in_place_of_the_model_are_refused(run, model):
     assert run("predict", "test.csv", "model.json", exit_code=1).stderr == (
         "Error: test.csv is not a model file. Give a file that 'dtsvm train' or save_model wrote.\n"
     )
+
+
+def test_probabilities_are_those_of_the_label_given(run, files):
+    run("train", "rows.csv", "--label", "state", "--task", "disease", "--features", "a,b,c",
+        "--C", "0.1", "--probability")  # fmt: skip
+    lines = list(csv.DictReader(io.StringIO(run("predict", "model.json", "test.csv").stdout)))
+    found = np.array([float(line["probability"]) for line in lines])
+    estimator = load_model("model.json")
+    rows = read_rows("test.csv", label="state", task="disease", features=["a", "b", "c"])
+    made = Preparation.from_dict(estimator.model_.preparation)
+    X = made.transform({name: rows.X[:, j] for j, name in enumerate("abc")})
+    label = [estimator.classes_.tolist().index(line["label"]) for line in lines]
+    expected = estimator.predict_proba(X, task=rows.task)[np.arange(len(X)), label]
+    np.testing.assert_allclose(found, expected)

@@ -348,7 +348,13 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
 
 def _unknown(name: str, value: Any, known: list[Any]) -> DataError:
     plain = value.item() if isinstance(value, np.generic) else value
-    return DataError(f"Unknown {name} {plain!r}. {did_you_mean(plain, known)}")
+    sentence = f"Unknown {name} {plain!r}. {did_you_mean(plain, known)}"
+    if name == "node":
+        sentence += (
+            " A node without rows in training has no answer of its own: leave node out, in scores "
+            "of a search too (set_score_request(node=False)), for the network's."
+        )
+    return DataError(sentence)
 
 
 def _by_node(model: Model) -> NDArray[np.float64]:

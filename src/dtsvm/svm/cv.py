@@ -72,7 +72,7 @@ class DTSVMCV(Networked):
         folds' classifiers is taken, which costs nothing more.
     positive, task_column, node_column
         As in `DTSVM`.
-    tol : float, default=0.01
+    tol : float, default=0.05
         Certified gap of every candidate.
     max_rounds : int, default=3000
         Rounds a candidate may take.
@@ -125,7 +125,7 @@ class DTSVMCV(Networked):
         positive: Any = None,
         task_column: str | None = None,
         node_column: str | None = None,
-        tol: float = 1e-2,
+        tol: float = 0.05,
         max_rounds: int = 3000,
         seed: int = 0,
         n_jobs: int | None = None,

@@ -117,7 +117,7 @@ class Lanes:
         rows, lane_of = _stacked(lanes)
         side = np.stack([lane.side for lane in lanes])
         y = held.y[rows] * side[lane_of, held.task[rows]]
-        found, info = self._run(candidate, self._lifted_rows(lift)[rows], y, rows, lane_of)
+        found, info = self._run(candidate, self._lifted_rows(lift), y, rows, lane_of)
         v = np.zeros((len(lanes), lift.width + 1))
         for k, one in found.items():
             v[k] = one.whole
@@ -132,7 +132,7 @@ class Lanes:
         held = self.held
         rows, lane_of = _stacked(lanes)
         what = lane_of * held.n_tasks + held.task[rows]
-        found, info = self._run(candidate, held.X[rows], held.y[rows], rows, what)
+        found, info = self._run(candidate, held.X, held.y[rows], rows, what)
         out = np.zeros((len(lanes), held.n_tasks, held.X.shape[1] + 1))
         own: dict[Hashable, Floats] = {}
         for place, one in found.items():
@@ -145,7 +145,7 @@ class Lanes:
     def _run(
         self, candidate: Candidate, X: Any, y: Floats, rows: Ints, what: Ints
     ) -> tuple[dict[int, Found], Info]:
-        """Run a session whose tasks, each for itself, are numbered by `what`.
+        """Run a session on `rows` of X whose tasks, each for itself, are numbered by `what`.
 
         Where all rows are of one class nothing needs training: no weights, and their side.
         """
@@ -160,13 +160,13 @@ class Lanes:
         if not mine.any():
             return found, NOTHING
         if not mine.all():
-            X, y, rows = X[mine], y[mine], rows[mine]
+            y, rows = y[mine], rows[mine]
         tasks: list[Hashable] = places[is_open].tolist()
         index = (np.cumsum(is_open) - 1)[index[mine]]
         session = self._open(candidate, X, y, rows, (tasks, index))
         before = session.info
         info = session.run(self.max_rounds, tol=self.tol)
-        trained = _with_best_bias(session._task_models(tasks), X, y, index)
+        trained = _with_best_bias(session._task_models(tasks), X, y, rows, index)
         return {**found, **dict(zip(places[is_open].tolist(), trained, strict=True))}, _since(
             before, info
         )
@@ -179,7 +179,7 @@ class Lanes:
     def _open(
         self, candidate: Candidate, X: Any, y: Floats, rows: Ints, what: tuple[list[Hashable], Ints]
     ) -> Session:
-        """Open a session in which every task minimises ½‖w‖² + C Σ hinge for itself."""
+        """Open a session over rows where they lie: ½‖w‖² + C Σ hinge for every task by itself."""
         session = Session(
             self.network, C=candidate.C, common_reg=2.0, specific_reg=2.0, tol=self.tol,
             relays="auto", n_jobs=1,
@@ -188,7 +188,7 @@ class Lanes:
         tasks, index = what
         session._enter_all(
             Training(
-                X, np.arange(len(y)), tasks, index, nodes, node[rows],
+                X, rows, tasks, index, nodes, node[rows],
                 dict.fromkeys(tasks, (-1.0, 1.0)), (y > 0).astype(np.int64),
                 [[task] for task in tasks],
             )
@@ -204,12 +204,14 @@ class Lanes:
         return self._lifted[key]
 
 
-def _with_best_bias(models: Sequence[TaskModel], X: Any, y: Floats, index: Ints) -> list[Found]:
+def _with_best_bias(
+    models: Sequence[TaskModel], X: Any, y: Floats, rows: Ints, index: Ints
+) -> list[Found]:
     """Give each classifier the bias nearest to 0 among the best for its weights."""
     scores = np.zeros(len(y))
     for k, one in enumerate(models):
         mine = index == k
-        scores[mine] = X[mine] @ one.coef[0]
+        scores[mine] = X[rows[mine]] @ one.coef[0]
     bias = best_bias(scores, y, index, len(models))
     return [Found.of(one, b) for one, b in zip(models, bias.tolist(), strict=True)]
 

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_array, validate_data
 
+from dtsvm.data.columns import LARGEST
 from dtsvm.errors import DataError
 
 __all__ = ["estimator_rows", "row_weights", "session_rows"]
@@ -125,13 +126,26 @@ def _canonical(rows: Any) -> Any:
     return found
 
 
+def _refuse_large(rows: Any) -> None:
+    with np.errstate(invalid="ignore"):
+        large = np.argwhere(np.isfinite(rows) & (np.abs(rows) > LARGEST))
+    if len(large):
+        i, j = large[0].tolist()
+        raise DataError(
+            f"X contains {rows[i, j]:g} in row {i}, column {j}, beyond ±{LARGEST:g}; use a larger "
+            "unit."
+        )
+
+
 def _check_finite(rows: Any) -> None:
     if issparse(rows):
         _check_finite_values(rows)
         return
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(rows.sum()):  # one pass without a mask as large as the rows
+        # One pass without a mask as large as the rows; what cannot be squared is not finite here.
+        if np.isfinite(np.einsum("ij,ij->", rows, rows)):
             return
+    _refuse_large(rows)
     bad = np.argwhere(~np.isfinite(rows))
     if len(bad):
         i, j = bad[0].tolist()

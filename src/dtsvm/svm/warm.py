@@ -55,7 +55,7 @@ class WarmLanes(Lanes):
             session, old = self.kept[key]
             _move_nodes(session, self.network, places)
             for agent, at in places.items():
-                _move_rows(session, agent, old.get(agent), marks[at], X[at], y[at])
+                _move_rows(session, agent, old.get(agent), marks[at], X[rows[at]], y[at])
             for v, task in old.keys() - places.keys():
                 if v in session.nodes and task in session.tasks:
                     session.leave(node=v, task=task, allow_split=True)

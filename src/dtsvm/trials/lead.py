@@ -11,7 +11,7 @@ from dtsvm.trials.intervals import Claim, Interval
 from dtsvm.trials.picture import INK, canvas, styled
 from dtsvm.trials.tables import Table
 
-__all__ = ["Gain", "draw_gains", "gains"]
+__all__ = ["HELPS", "HURTS", "Gain", "draw_gains", "gains"]
 
 HELPS, HURTS = "#007a56", "#b3441c"
 REGIME_MARKERS = {"paper": "s", "standard": "o"}

@@ -11,7 +11,7 @@ from typing import Any
 from dtsvm.trials import table1
 from dtsvm.trials.campaign import Result
 from dtsvm.trials.intervals import NEGLIGIBLE, Claim, Finding, Verdict, verdict
-from dtsvm.trials.lead import Gain, gains
+from dtsvm.trials.lead import HELPS, HURTS, Gain, gains
 from dtsvm.trials.picture import INK, PAPER, RULE
 from dtsvm.trials.regimes import Regime
 
@@ -62,7 +62,13 @@ def render(
 def inline_svg(svg: str, name: str, words: str) -> str:
     """Return a picture to put into the page: its ink follows the page, its ids are its own."""
     start = svg.index("<svg")
-    colours = {INK: "currentColor", RULE: "var(--rule)", PAPER: "none"}
+    colours = {
+        INK: "currentColor",
+        RULE: "var(--rule)",
+        PAPER: "none",
+        HELPS: "var(--holds)",
+        HURTS: "var(--fails)",
+    }
     text = svg[start:]
     for colour, meaning in colours.items():
         text = text.replace(colour, meaning)

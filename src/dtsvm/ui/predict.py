@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from dtsvm.problem import Model
 from dtsvm.svm.model_file import read_model
@@ -39,8 +40,8 @@ def predict(
     """Label the rows of FILES with the classifiers of MODEL.
 
     Writes CSV: the label, and the decision value (above 0: the task's positive label) of every
-    row, in order, beside the row's identifiers. Columns are found by name. FILES may be - for
-    standard input.
+    row, in order, beside the row's identifiers, and the label's probability if the model was
+    trained with --probability. Columns are found by name. FILES may be - for standard input.
 
     \b
     With a column that names the task:
@@ -70,6 +71,13 @@ def _to_csv(model: Model, rows: ModelRows) -> str:
     ]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*rows.kept, "label", "decision"])
-    writer.writerows(zip(*rows.kept.values(), labels, found.values.tolist(), strict=True))
+    columns: dict[str, list[Any]] = {
+        **rows.kept,
+        "label": labels,
+        "decision": found.values.tolist(),
+    }
+    if not np.isnan(found.probabilities).any():
+        columns["probability"] = found.probabilities.tolist()
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
     return text.getvalue()

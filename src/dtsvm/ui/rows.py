@@ -16,7 +16,8 @@ from dtsvm.data.columns import levels_of
 from dtsvm.data.rows import join_values
 from dtsvm.errors import DataError
 from dtsvm.prepare import Preparation
-from dtsvm.problem import Model
+from dtsvm.problem import Model, TaskModel
+from dtsvm.problem.sigmoid import sigmoid
 from dtsvm.svm.cv import METHODS
 from dtsvm.svm.names import find_name, match_names
 
@@ -47,10 +48,14 @@ class ModelRows(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """A model's answers: positions among the task's labels, and decision values."""
+    """A model's answers: positions among the task's labels, decision values, probabilities.
+
+    A probability is that of the label given; NaN where the task was trained without.
+    """
 
     positions: NDArray[np.int64]
     values: NDArray[np.float64]
+    probabilities: NDArray[np.float64]
 
 
 def rows_for_model(model: Model, files: Sequence[Path], asked: Asked) -> ModelRows:
@@ -81,6 +86,7 @@ def rows_for_model(model: Model, files: Sequence[Path], asked: Asked) -> ModelRo
 def answer(model: Model, rows: ModelRows, node: Any = None) -> Answers:
     """Ask the model about every row: each row's own node, one node, or the network."""
     positions, values = np.zeros(len(rows.X), np.int64), np.zeros(len(rows.X))
+    probabilities = np.full(len(rows.X), np.nan)
     nodes = np.full(len(rows.X), node, object) if rows.node is None else rows.node
     for one in model.tasks:
         for name in dict.fromkeys(nodes[rows.task == one.task].tolist()):
@@ -89,7 +95,19 @@ def answer(model: Model, rows: ModelRows, node: Any = None) -> Answers:
             chosen = one.choose(decided)
             positions[mine] = chosen
             values[mine] = decided[:, 0] if decided.shape[1] == 1 else decided.max(axis=1)
-    return Answers(positions, values)
+            if one.sigmoid is not None:
+                probabilities[mine] = _probabilities(one, decided)[np.arange(len(mine)), chosen]
+    return Answers(positions, values, probabilities)
+
+
+def _probabilities(one: TaskModel, decided: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a probability a row and label, adding up to 1."""
+    assert one.sigmoid is not None
+    found = sigmoid(decided, one.sigmoid)
+    if found.shape[1] == 1:
+        return np.hstack([1.0 - found, found])
+    found = found + np.finfo(float).tiny  # all may be 0, far from every label
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
 
 
 def _equals(nodes: NDArray[Any], name: Any) -> NDArray[np.bool_]:

@@ -188,6 +188,11 @@ def _spelled_options() -> list[Callable[[Any], Any]]:
             "much as common ones, by counts over the whole network.",
         ),
         click.option(
+            "--probability",
+            is_flag=True,
+            help="Learn probabilities too, from rows held out in turn; predict then writes them.",
+        ),
+        click.option(
             "--personal",
             is_flag=True,
             help="Link different tasks across the network too: each node its own task.",

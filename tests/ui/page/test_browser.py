@@ -158,3 +158,13 @@ def test_without_the_token_the_browser_is_refused(chromium, served):
     answer = stranger.goto(served.base)
     context.close()
     assert answer.status == 403
+
+
+def test_the_page_says_whether_tasks_should_train_together(page, scene):
+    settled(page, scene)
+    page.click("button[data-do=advise]")
+    page.wait_for_selector("#advice svg")
+    sentences = page.locator("#advice p").all_inner_texts()
+    assert sentences == [choice.sentence for choice in scene.live.choose().choices_]
+    shown = page.get_attribute("#advice [role=img]", "aria-label")
+    assert shown.endswith(f"on test rows {100 * scene.advice[0]['unseen']:.1f} %")

@@ -62,7 +62,7 @@ class DemoNetwork(Scene):
 
     actions = (
         "kill", "revive", "add", "link", "unlink", "couple", "decouple", "enter", "leave",
-        "lose", "poison", "heal", "pause", "resume", "pace",
+        "lose", "poison", "heal", "pause", "resume", "pace", "advise",
     )  # fmt: skip
 
     def __init__(self, network: Network, seed: int = 0, speed: float = 30.0) -> None:
@@ -79,6 +79,7 @@ class DemoNetwork(Scene):
         self.loss = 0.0
         self.is_paused = self.is_settled = False
         self.optimum: dict[str, float] = {}
+        self.advice: list[dict[str, Any]] = []
         self._last: Info | None = None
         self._known_risks: tuple[tuple[int, int], dict[str, Risk]] = ((-1, -1), {})
         for task in TASKS:
@@ -126,6 +127,7 @@ class DemoNetwork(Scene):
             "loss": self.loss,
             "speed": self.speed,
             "story": STORY,
+            "advice": self.advice,
             "events": describe_events(self.events),
             "settings": describe_settings(self.live),
             **world,
@@ -220,6 +222,21 @@ class DemoNetwork(Scene):
         self.liars.discard(node)
         self._swap_rows(node)
         return self._changed("heal", f"node {node} has its own labels again")
+
+    def do_advise(self) -> str:
+        """Find out, on rows held out at every node, which tasks should train together."""
+        chosen = self.live.choose()
+        self.advice = [
+            {
+                "task": str(choice.task),
+                "sentence": choice.sentence,
+                "alone": list(choice.alone),
+                "together": list(choice.chosen),
+                "unseen": 1 - chosen.score(*self.rows.tests[choice.task], task=choice.task),
+            }
+            for choice in chosen.choices_
+        ]
+        return "advise: " + " ".join(one["sentence"] for one in self.advice)
 
     def do_pause(self) -> str:
         """Stand still."""

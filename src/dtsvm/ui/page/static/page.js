@@ -85,6 +85,7 @@ function draw() {
   drawCharts(frame);
   if (seen.has($("table"))) drawTable(frame);
   drawLists(frame);
+  drawAdvice(frame);
   drawControls(frame);
 }
 
@@ -216,6 +217,31 @@ function drawLists(frame) {
     ([kind, text, role]) => element(kind, text, role ? { class: role } : {}));
 }
 
+// An interval as a line with a dot: shares from 0 to `most` over the picture's width.
+function intervalMark(kind, [share, low, high], y, most) {
+  const at = (value) => 4 + (592 * Math.min(value, most)) / most;
+  return `<g class="${kind}-mark"><line x1="${at(low)}" x2="${at(high)}" y1="${y}" y2="${y}"/>`
+    + `<circle cx="${at(share)}" cy="${y}" r="5"/></g>`;
+}
+
+function drawAdvice(frame) {
+  const advice = frame.advice ?? [];
+  $("advice-section").hidden = !advice.length;
+  const most = Math.max(0.05, ...advice.flatMap(({ alone, together, unseen }) => [alone[2], together[2], unseen]));
+  fill($("advice"), advice, ({ sentence, alone, together, unseen }) => {
+    const box = element("div");
+    const x = 4 + (592 * unseen) / most;
+    const words = `alone ${percent(alone[0])}, together ${percent(together[0])}, on test rows ${percent(unseen)}`;
+    box.append(element("p", sentence));
+    const picture = element("div", "", { role: "img", "aria-label": words });
+    picture.innerHTML = `<svg viewBox="0 0 680 54">${intervalMark("apart", alone, 12, most)}${intervalMark("joined", together, 30, most)}`
+      + `<path class="unseen-mark" d="M${x - 5} 25l10 10M${x + 5} 25l-10 10"/>`
+      + `<text x="4" y="50">0 %</text><text x="596" y="50" text-anchor="end">${percent(most)}</text></svg>`;
+    box.append(picture);
+    return box;
+  });
+}
+
 // Controls
 
 function drawControls(frame) {
@@ -300,6 +326,7 @@ function asked(action) {
     case "link": return [action, { node, other }];
     case "add": return [action, { beside: node }];
     case "couple": return [action, { tasks: [...document.querySelectorAll("#task-list input:checked")].map((box) => box.value) }];
+    case "advise": return [action, {}];
     case "pause": return [view.frame.state === "paused" ? "resume" : "pause", {}];
     default: return [action, { node }];
   }

@@ -1,0 +1,98 @@
+"""Choosing while nodes, links and rows come and go."""
+
+import numpy as np
+import pytest
+
+from dtsvm import DTSVMCV, Network, Session
+from dtsvm.errors import DataError
+from dtsvm.svm.warm import LiveChoice
+
+OPTIONS = {"C": [0.1, 1.0], "tol": 1e-7, "max_rounds": 20_000, "n_jobs": 1,
+           "candidates": [("task", 1.0), ("common", 0.0), ("mixed", 0.5, True)]}  # fmt: skip
+
+
+def rows(rng, task, n=12):
+    X = rng.normal(size=(n, 3))
+    side = -1.0 if task == "b" else 1.0
+    return X, side * np.where(X[:, 0] + 0.5 * X[:, 1] + 0.3 * rng.normal(size=n) > 0, 1.0, -1.0)
+
+
+def begin(seed=0, n_nodes=4):
+    rng = np.random.default_rng(seed)
+    live = Session(Network.ring(n_nodes))
+    for node in range(n_nodes):
+        for task in "abc":
+            live.enter(node, task, *rows(rng, task))
+    return live, rng
+
+
+def cold(live):
+    """The same rows in the same folds, every candidate from the start."""
+    warm = live._choice
+    anew = LiveChoice(warm.options)
+    anew.seen, anew.n_rows, anew.n_choices = warm.seen, warm.n_rows, warm.n_choices
+    anew.tasks, anew.mean_square = warm.tasks, warm.mean_square
+    return anew.choose(live)
+
+
+CHANGES = {
+    "more rows": lambda live, rng: live.add_data(1, "a", *rows(rng, "a", 6)),
+    "fewer rows": lambda live, rng: live.drop_data(2, "b", oldest=5),
+    "a node leaves": lambda live, rng: live.leave(node=3),
+    "an agent leaves": lambda live, rng: live.leave(node=3, task="c"),
+    "a node joins": lambda live, rng: live.enter("new", "a", *rows(rng, "a"), links=[0, 2]),
+    "a link is drawn": lambda live, rng: live.link(0, 2),
+    "a link is cut": lambda live, rng: live.unlink(0, 1),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_after_a_change_a_warm_choice_is_the_cold_one(change):
+    live, rng = begin()
+    live.choose(**OPTIONS)
+    CHANGES[change](live, rng)
+    warm, anew = live.choose(**OPTIONS), cold(live)
+    np.testing.assert_allclose(warm.weights_, anew.weights_, atol=1e-3)
+    np.testing.assert_allclose(warm.coef_, anew.coef_, atol=1e-2 * np.abs(anew.coef_).max())
+
+
+@pytest.mark.parametrize("change", [change for change in CHANGES if change != "a node leaves"])
+def test_a_warm_choice_sends_less_than_a_cold_one(change):
+    live, rng = begin()
+    options = {**OPTIONS, "tol": 0.05}
+    live.choose(**options)
+    CHANGES[change](live, rng)
+    warm, anew = live.choose(**options), cold(live)
+    assert warm.info_.bytes_sent < anew.info_.bytes_sent
+
+
+def test_a_choice_knows_sides_and_leaves_the_session_as_it_is():
+    live, _ = begin(1)
+    live.run()
+    before = live.round, live.classifier("a").coef_.copy()
+    clf = live.choose(**OPTIONS)
+    assert isinstance(clf, DTSVMCV)
+    assert [one.is_turned for one in clf.choices_] == [False, True, False]
+    assert live.round == before[0]
+    np.testing.assert_array_equal(live.classifier("a").coef_, before[1])
+
+
+def test_a_new_task_begins_anew_and_is_chosen_for():
+    live, rng = begin(2)
+    live.choose(**OPTIONS)
+    live.enter(0, "d", *rows(rng, "d"))
+    clf = live.choose(**OPTIONS)
+    assert clf.tasks_.tolist() == ["a", "b", "c", "d"]
+    assert clf.choices_[3].n_rows == 12
+
+
+def test_nothing_changed_takes_next_to_no_rounds():
+    live, _ = begin(3)
+    first, second = live.choose(**OPTIONS), live.choose(**OPTIONS)
+    np.testing.assert_allclose(second.weights_, first.weights_, atol=1e-3)
+    assert second.info_.n_rounds < first.info_.n_rounds / 2
+
+
+def test_an_empty_session_cannot_choose():
+    with pytest.raises(DataError, match="The session is empty"):
+        Session(Network.ring(3)).choose()

@@ -12,6 +12,8 @@ PACKAGES = ["dtsvm", "dtsvm.data", "dtsvm.prepare", "dtsvm.kernel", "dtsvm.probl
 
 
 def visible(module):
+    for name in module.__all__:
+        getattr(module, name)  # what is loaded when it is first used
     return sorted(
         name
         for name, value in vars(module).items()

@@ -21,8 +21,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
-from sklearn.exceptions import ConvergenceWarning  # type: ignore[import-untyped,unused-ignore]
+if TYPE_CHECKING:
+
+    class NotConvergedWarning(UserWarning):
+        """Training stopped before its residuals were below the tolerance."""
+
 
 __all__ = [
     "DataError",
@@ -72,10 +77,6 @@ class MissingExtraError(DtsvmError, ImportError):
     """An optional package is needed and absent."""
 
 
-class NotConvergedWarning(ConvergenceWarning):  # type: ignore[misc,unused-ignore]
-    """Training stopped before its residuals were below the tolerance."""
-
-
 class SlowKernelWarning(UserWarning):
     """Nothing was compiled: the same answers come slowly."""
 
@@ -110,3 +111,15 @@ def did_you_mean(value: object, choices: Iterable[object]) -> str:
     more = f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
     tail = f"Choose from {shown}{more}."
     return f"{tail} Did you mean {by_lower[closest[0]]!r}?" if closest else tail
+
+
+def __getattr__(name: str) -> Any:
+    """Make the warning that is one of scikit-learn's when it is first asked for."""
+    if name != "NotConvergedWarning":
+        raise AttributeError(f"module 'dtsvm.errors' has no attribute {name!r}")
+    from sklearn.exceptions import ConvergenceWarning
+
+    said = "Training stopped before its residuals were below the tolerance."
+    made = type(name, (ConvergenceWarning,), {"__doc__": said, "__module__": __name__})
+    globals()[name] = made
+    return made

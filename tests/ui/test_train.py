@@ -91,7 +91,7 @@ def test_every_setting_reaches_the_estimator(run, files):
         "relaxation": 0.5, "local": "exact", "tol": 0.01, "max_rounds": 500, "max_seconds": 60.0,
         "relays": "auto", "personal": True, "transfer": False, "positive": "sick", "n_jobs": 1,
         "task_column": None, "node_column": None, "class_weight": None, "probability": False,
-        "callback": None,
+        "warm_start": False, "bias": "task", "callback": None,
         "network": Network.complete(["berlin", "paris", "rome"]),
     }  # fmt: skip
 

@@ -99,7 +99,7 @@ def test_every_setting_reaches_the_estimator(run, files):
 def test_every_parameter_of_the_estimator_has_an_option():
     options = {option.name for option in train.params}
     # Files have --task and --node.
-    python_only = {"callback", "task_column", "node_column"}
+    python_only = {"callback", "task_column", "node_column", "warm_start", "bias"}
     assert set(inspect.signature(DTSVM).parameters) - options == python_only
 
 

@@ -18,6 +18,16 @@ def test_every_link_of_a_document_leads_to_a_file(path):
     assert missing == []
 
 
+INCLUDED = re.compile(r"^```\{literalinclude\} (\S+)\n:pyobject: (\w+)$", re.MULTILINE)
+SHOWN = INCLUDED.findall((ROOT / "docs" / "mathematics.md").read_text())
+
+
+@pytest.mark.parametrize(("file", "name"), SHOWN, ids=[name for _, name in SHOWN])
+def test_the_mathematics_shows_functions_that_are_there(file, name):
+    source = (ROOT / "docs" / file).read_text()
+    assert re.search(rf"^(def|class) {name}\b", source, re.MULTILINE)
+
+
 def test_the_readme_is_short_and_shows_the_page():
     text = (ROOT / "README.md").read_text()
     assert len(text.splitlines()) <= 150

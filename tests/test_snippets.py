@@ -51,16 +51,6 @@ class Reader:
     def bash(self, code):
         kept = [line for line in code.splitlines() if not line.strip().startswith(ELSEWHERE)]
         agents = [line for line in kept if line.startswith("dtsvm agent")]
-        for line in agents:
-            self.agents.append(
-                subprocess.Popen(
-                    ["bash", "-c", f"exec {line}"],
-                    cwd=self.folder,
-                    env=self.environment,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                )
-            )
         rest = [line for line in kept if line not in agents]
         if any("model.json" in line for line in rest) and self.agents:
             self.wait_for_models()
@@ -70,12 +60,25 @@ class Reader:
         )  # fmt: skip
         assert done.returncode == 0, (code, done.stdout, done.stderr)
         self.said = done.stdout
+        for line in agents:
+            log = (self.folder / "agents.log").open("ab")
+            self.agents.append(
+                subprocess.Popen(
+                    ["bash", "-c", f"exec {line}"],
+                    cwd=self.folder,
+                    env=self.environment,
+                    stdout=log,
+                    stderr=log,
+                )
+            )
+            log.close()
 
     def wait_for_models(self):
         deadline = time.monotonic() + AGENT_SECONDS
         folders = [path.parent for path in self.folder.rglob("node.toml")]
         while not all((folder / "model.json").exists() for folder in folders):
-            assert time.monotonic() < deadline, "the agents wrote no models"
+            log = (self.folder / "agents.log").read_text()
+            assert time.monotonic() < deadline, f"the agents wrote no models: {log[-2000:]}"
             time.sleep(0.2)
 
     def python(self, code):

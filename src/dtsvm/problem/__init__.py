@@ -3,6 +3,7 @@
 from dtsvm.problem.certificate import Certificate
 from dtsvm.problem.model import Columns, Model, TaskModel
 from dtsvm.problem.network import Network
+from dtsvm.problem.privacy import Privacy
 from dtsvm.problem.settings import Settings
 
-__all__ = ["Certificate", "Columns", "Model", "Network", "Settings", "TaskModel"]
+__all__ = ["Certificate", "Columns", "Model", "Network", "Privacy", "Settings", "TaskModel"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from typing import Any, Self
@@ -79,11 +80,10 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
             `history_` set.
         """
         table, network = self._table(X, y, task, node, sample_weight)
-        session = self._session(network)
         if getattr(self, "probability", False):
-            self._train_with_folds(session, network, table)
+            self._train_with_folds(network, table)
         else:
-            session._enter_all(table)
+            session = self._enter(network, table)
             self._take_trained(session, self._run(session), network, table.tasks)
         self._warn(self.info_)
         return self
@@ -188,11 +188,22 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
         return encode_levels(values, n_rows, name)
 
     def _table(
-        self, X: Any, y: Any, task: Any, node: Any, sample_weight: Any
+        self,
+        X: Any,
+        y: Any,
+        task: Any,
+        node: Any,
+        sample_weight: Any,
+        find: Callable[[Any, Levels], dict[Any, Any]] | None = None,
+        *,
+        is_first: bool = True,
     ) -> tuple[Training, Network]:
-        """Check what a fit is given and find out whose each row is."""
+        """Check what a fit is given and find out whose each row is.
+
+        `find` gives the tasks' labels if they are not just those of the rows.
+        """
         X, task, node = self._columns(X, task, node)
-        rows, labels = estimator_rows(self, X, y)
+        rows, labels = estimator_rows(self, X, y, is_first=is_first)
         n = rows.shape[0]
         tasks, task_of = self._levels(task, n, "task")
         nodes, node_of = self._levels(node, n, "node")
@@ -204,7 +215,11 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
             )
         labels, task_of, node_of = labels[at], task_of[at], node_of[at]
         network, (nodes, node_of) = self._place((nodes, node_of), has_nodes=node is not None)
-        classes = find_classes(labels, (tasks, task_of), self.positive, is_named=task is not None)
+        what = tasks, task_of
+        if find is None:
+            classes = find_classes(labels, what, self.positive, is_named=task is not None)
+        else:
+            classes = find(labels, what)
         codes = task_codes(labels, (tasks, task_of), classes)
         weight = None if weight is None else weight[at]
         table = Training(
@@ -214,6 +229,7 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
         return replace(table, weight=weighted(table, self.class_weight)), network
 
     def _run(self, session: Session) -> Info:
+        self._begun = session.round
         return session.run(
             count(type(self).__name__, "max_rounds", self.max_rounds),
             tol=session.settings.tol,
@@ -221,11 +237,17 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
             on_round=self.callback,
         )
 
-    def _train_with_folds(self, session: Session, network: Network, table: Training) -> None:
+    def _enter(self, network: Network, table: Training) -> Session:
+        """Open a session and let all rows enter."""
+        session = self._session(network)
+        session._enter_all(table)
+        return session
+
+    def _train_with_folds(self, network: Network, table: Training) -> None:
         """Train all tasks, and beside them once more without each fold, for the sigmoids."""
         fold = deal_folds(table, FOLDS)
         more = held_out_tasks(table, fold)
-        session._enter_all(more)
+        session = self._enter(network, more)
         info = self._run(session)
         info = replace(info, **session._certificate(table.tasks)._asdict())
         self._take_trained(session, info, network, table.tasks)
@@ -242,6 +264,7 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
                   info, models[0].coef.shape[1], *frame_columns(self))
         )  # fmt: skip
         self.history_ = session.history
+        self.n_iter_ = info.n_rounds - self.__dict__.pop("_begun")
 
     def _seconds(self) -> float | None:
         if self.max_seconds is None:

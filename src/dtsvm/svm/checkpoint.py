@@ -9,7 +9,7 @@ import zipfile
 from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,23 +17,26 @@ from numpy.typing import NDArray
 from dtsvm.data.files import digest_of, write_atomically
 from dtsvm.errors import DataError, ModelFileError
 from dtsvm.problem import Settings, TaskModel
-from dtsvm.rounds import Membership
+from dtsvm.rounds import Info, Membership, Status
 from dtsvm.runtime import Memory
+from dtsvm.svm.holding import Holding
 from dtsvm.svm.presence import Event
 from dtsvm.svm.questions import Question
 
-if TYPE_CHECKING:
-    from dtsvm.svm.session import Session
+__all__ = ["from_bytes", "load", "save", "to_bytes"]
 
-__all__ = ["load", "save"]
-
-FORMAT, VERSION = "dtsvm session", 5
+FORMAT, VERSION = "dtsvm session", 6
 Arrays = dict[str, NDArray[Any]]
 WEIGHTS = ("coef", "intercept", "common_coef", "specific_coef")
 
 
-def save(live: Session, path: str | PathLike[str]) -> None:
+def save(live: Holding, path: str | PathLike[str]) -> None:
     """Write a session: rows, λ, edge states, history, and who is here."""
+    write_atomically(path, to_bytes(live))
+
+
+def to_bytes(live: Holding) -> bytes:
+    """Return a session as the content of its file."""
     members, memory = live._need_rows()
     arrays: Arrays = {"history": memory.history.array()}
     for name, table in _tables(members).items():
@@ -49,12 +52,23 @@ def save(live: Session, path: str | PathLike[str]) -> None:
     arrays["digest"] = np.frombuffer(digest_of(arrays), np.uint8)
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **arrays)
-    write_atomically(path, buffer.getvalue())
+    return buffer.getvalue()
 
 
-def load(live: Session, path: str | PathLike[str]) -> None:
+def load(live: Holding, path: str | PathLike[str]) -> None:
     """Fill a new session with what `save` wrote."""
-    arrays = _read(path)
+    try:
+        content = Path(path).read_bytes()
+    except FileNotFoundError:
+        raise ModelFileError(f"There is no file {os.fspath(path)!r}.") from None
+    except OSError as error:
+        raise _damaged(path) from error
+    from_bytes(live, content, path)
+
+
+def from_bytes(live: Holding, content: bytes, path: str | PathLike[str]) -> None:
+    """Fill a new session with a file's content."""
+    arrays = _read(content, path)
     head = _from_json(json.loads(arrays["head"].tobytes()))
     live._settings = Settings(**head["settings"])
     live._options, live._carrier = head["options"], head["carrier"]
@@ -66,9 +80,11 @@ def load(live: Session, path: str | PathLike[str]) -> None:
     live._members = members = _restore_members(head, arrays, live._settings)
     live._memory = Memory(members.state, **live._carrier)
     live._memory.restore(head["memory"], arrays["history"])
+    if head["info"] is not None:
+        live.info = Info(**{**head["info"], "status": Status(head["info"]["status"])})
 
 
-def _describe(live: Session) -> dict[str, Any]:
+def _describe(live: Holding) -> dict[str, Any]:
     members, memory = live._need_rows()
     return {
         "settings": asdict(live._settings),
@@ -83,6 +99,7 @@ def _describe(live: Session) -> dict[str, Any]:
         "members": members.describe(),
         "n_features": members.state.n_features,
         "memory": memory.describe(),
+        "info": asdict(live.info) if live.info else None,
     }
 
 
@@ -111,13 +128,10 @@ def _tables(members: Membership) -> dict[str, Any]:
     return {**named, "agents": tables.agents, "ends": tables.ends}
 
 
-def _read(path: str | PathLike[str]) -> Arrays:
+def _read(content: bytes, path: str | PathLike[str]) -> Arrays:
     try:
-        content = io.BytesIO(Path(path).read_bytes())
-        with np.load(content, allow_pickle=False) as file:
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-    except FileNotFoundError:
-        raise ModelFileError(f"There is no file {os.fspath(path)!r}.") from None
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, KeyError) as error:
         raise _damaged(path) from error
     if "head" not in arrays or "digest" not in arrays:

@@ -8,13 +8,14 @@ from typing import Any
 from dtsvm.problem import Network
 from dtsvm.rounds import Info
 from dtsvm.svm.base import ConsensusSVM
+from dtsvm.svm.continuing import Continuing
 from dtsvm.svm.placing import Central, NamedSession, Networked, chosen_groups
 from dtsvm.svm.session import Session
 
 __all__ = ["CSVM", "CTSVM", "DSVM", "DTSVM", "METHODS"]
 
 
-class DTSVM(Networked):
+class DTSVM(Continuing, Networked):
     """Related SVMs trained together over a network, exact as if all rows were pooled.
 
     Minimises, over w₀ and a w_t for each of the tasks,
@@ -35,6 +36,9 @@ class DTSVM(Networked):
         η₁ on links inside a node and η₂ across the network; they change the speed, not the answer.
     relaxation : float, default=0.8
         κ in (0, 1). The paper's iteration is 0.5 with fixed penalties and ``local="exact"``.
+    bias : {"task", "common", "mixed"}, default="task"
+        A free bias a task; one for all that train together; or a free common one and a specific one
+        that is regularised as a constant feature of the features' mean square would be.
     transfer : bool or list of lists, default=True
         True: all tasks train together; False: each alone; or the groups that train together.
     personal : bool, default=False
@@ -48,6 +52,10 @@ class DTSVM(Networked):
     probability : bool, default=False
         Whether to learn probabilities for `predict_proba`: all tasks train five times more beside,
         each time without a fifth of every node's rows.
+    warm_start : bool, default=False
+        Whether the next `fit` begins where this one ended. On the same rows with another C or
+        regularisation everything is kept, else what the nodes found. The training rows are kept in
+        memory, and in a pickle.
     task_column, node_column : str, optional
         Columns of a frame (pandas, polars) that say each row's task and node. They are no features.
         Then nothing need be routed: every scorer, search and meta-estimator of scikit-learn works.
@@ -130,11 +138,13 @@ class DTSVM(Networked):
         task_penalty: float | str = "auto",
         node_penalty: float | str = "auto",
         relaxation: float = 0.8,
+        bias: str = "task",
         transfer: bool | Sequence[Sequence[Hashable]] = True,
         personal: bool = False,
         positive: Any = None,
         class_weight: Any = None,
         probability: bool = False,
+        warm_start: bool = False,
         task_column: str | None = None,
         node_column: str | None = None,
         relays: str | None = None,
@@ -152,11 +162,13 @@ class DTSVM(Networked):
         self.task_penalty = task_penalty
         self.node_penalty = node_penalty
         self.relaxation = relaxation
+        self.bias = bias
         self.transfer = transfer
         self.personal = personal
         self.positive = positive
         self.class_weight = class_weight
         self.probability = probability
+        self.warm_start = warm_start
         self.task_column = task_column
         self.node_column = node_column
         self.relays = relays
@@ -173,6 +185,7 @@ class DTSVM(Networked):
             self.common_reg,
             self.specific_reg,
             task_penalty=self.task_penalty,
+            bias=self.bias,
             personal=self.personal,
         )
 
@@ -180,7 +193,7 @@ class DTSVM(Networked):
         return chosen_groups(self.transfer, tasks)
 
 
-class DSVM(Networked):
+class DSVM(Continuing, Networked):
     """SVMs over a network, every task for itself (Forero, Cano & Giannakis, 2010).
 
     Minimises ½‖w‖² + C Σ max(0, 1 − y (xᵀw + b)) for each task. It is `DTSVM` with
@@ -189,9 +202,8 @@ class DSVM(Networked):
     Parameters
     ----------
     network, C, node_penalty, relaxation, positive, class_weight, relays, local, tol, max_rounds
-        As in `DTSVM`; likewise `probability`, `task_column`, `node_column`, `max_seconds`,
-        `n_jobs` and `callback`. A node penalty of 2η gives the iterates of the paper cited above at
-        its η.
+        As in `DTSVM`; likewise `probability`, `warm_start`, `task_column`, `node_column`,
+        `max_seconds`, `n_jobs` and `callback`. A node penalty of 2η gives the cited paper's at η.
 
     Examples
     --------
@@ -215,6 +227,7 @@ class DSVM(Networked):
         positive: Any = None,
         class_weight: Any = None,
         probability: bool = False,
+        warm_start: bool = False,
         task_column: str | None = None,
         node_column: str | None = None,
         relays: str | None = None,
@@ -232,6 +245,7 @@ class DSVM(Networked):
         self.positive = positive
         self.class_weight = class_weight
         self.probability = probability
+        self.warm_start = warm_start
         self.task_column = task_column
         self.node_column = node_column
         self.relays = relays
@@ -249,14 +263,14 @@ class DSVM(Networked):
         return chosen_groups(False, tasks)
 
 
-class CTSVM(Central):
+class CTSVM(Continuing, Central):
     """Related SVMs trained together on pooled rows (Evgeniou & Pontil, 2004): `DTSVM` on one node.
 
     Parameters
     ----------
-    C, common_reg, specific_reg, task_penalty, relaxation, transfer, positive, local, tol
-        As in `DTSVM`; likewise `class_weight`, `probability`, `task_column`, `node_column`,
-        `max_rounds`, `max_seconds`, `n_jobs` and `callback`.
+    C, common_reg, specific_reg, task_penalty, relaxation, bias, transfer, positive, local, tol
+        As in `DTSVM`; likewise `class_weight`, `probability`, `warm_start`, `task_column`,
+        `node_column`, `max_rounds`, `max_seconds`, `n_jobs` and `callback`.
 
     Examples
     --------
@@ -277,10 +291,12 @@ class CTSVM(Central):
         specific_reg: float = 1.0,
         task_penalty: float | str = "auto",
         relaxation: float = 0.8,
+        bias: str = "task",
         transfer: bool | Sequence[Sequence[Hashable]] = True,
         positive: Any = None,
         class_weight: Any = None,
         probability: bool = False,
+        warm_start: bool = False,
         task_column: str | None = None,
         node_column: str | None = None,
         local: str = "tracking",
@@ -295,10 +311,12 @@ class CTSVM(Central):
         self.specific_reg = specific_reg
         self.task_penalty = task_penalty
         self.relaxation = relaxation
+        self.bias = bias
         self.transfer = transfer
         self.positive = positive
         self.class_weight = class_weight
         self.probability = probability
+        self.warm_start = warm_start
         self.task_column = task_column
         self.node_column = node_column
         self.local = local
@@ -311,7 +329,7 @@ class CTSVM(Central):
     def _session(self, network: Network) -> Session:
         return NamedSession(
             "CTSVM", network, C=self.C, common_reg=self.common_reg,
-            specific_reg=self.specific_reg, task_penalty=self.task_penalty,
+            specific_reg=self.specific_reg, task_penalty=self.task_penalty, bias=self.bias,
             relaxation=self.relaxation, local=self.local, tol=self.tol, n_jobs=self.n_jobs,
         )  # fmt: skip
 
@@ -319,7 +337,7 @@ class CTSVM(Central):
         return chosen_groups(self.transfer, tasks)
 
 
-class CSVM(Central):
+class CSVM(Continuing, Central):
     """An ordinary linear SVM for every task, on pooled rows.
 
     Minimises ½‖w‖² + C Σ max(0, 1 − y (xᵀw + b)): what ``sklearn.svm.SVC(kernel="linear")`` does,
@@ -327,8 +345,8 @@ class CSVM(Central):
 
     Parameters
     ----------
-    C, positive, class_weight, probability, task_column, node_column, local, tol, max_rounds
-        As in `DTSVM`; likewise `max_seconds`, `n_jobs` and `callback`.
+    C, positive, class_weight, probability, warm_start, task_column, node_column, local, tol
+        As in `DTSVM`; likewise `max_rounds`, `max_seconds`, `n_jobs` and `callback`.
 
     Examples
     --------
@@ -345,6 +363,7 @@ class CSVM(Central):
         positive: Any = None,
         class_weight: Any = None,
         probability: bool = False,
+        warm_start: bool = False,
         task_column: str | None = None,
         node_column: str | None = None,
         local: str = "tracking",
@@ -358,6 +377,7 @@ class CSVM(Central):
         self.positive = positive
         self.class_weight = class_weight
         self.probability = probability
+        self.warm_start = warm_start
         self.task_column = task_column
         self.node_column = node_column
         self.local = local

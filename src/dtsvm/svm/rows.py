@@ -18,16 +18,23 @@ DTYPES = [np.float64, np.float32]
 
 
 def estimator_rows(
-    estimator: Any, X: Any, y: Any = "no_validation", *, accept_sparse: bool = True
+    estimator: Any,
+    X: Any,
+    y: Any = "no_validation",
+    *,
+    accept_sparse: bool = True,
+    is_first: bool = True,
 ) -> Any:
     """Check what a fit or a prediction is given, as scikit-learn does, in our sentences.
 
-    Returns (X, y), or X alone when there is no y; X is not copied if it need not be.
+    Returns (X, y), or X alone when there is no y; X is not copied if it need not be. What comes
+    after the first must have as many features.
     """
     fits = not isinstance(y, str)
     if fits and _length(X) != _length(y) > 0:
         raise DataError(f"X has {_length(X)} rows, but y has {_length(y)}.")
-    if fits and _is_clean(X) and type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iubU":
+    is_plain = fits and is_first and type(y) is np.ndarray and y.ndim == 1
+    if is_plain and _is_clean(X) and y.dtype.kind in "iubU":
         _note_width(estimator, X.shape[1])
         _check_finite(X)
         return X, y
@@ -41,7 +48,7 @@ def estimator_rows(
             rows = validate_data(estimator, X, reset=False, **options)
             _check_finite(rows)
             return rows
-        rows, labels = validate_data(estimator, X, y, order="C", **options)
+        rows, labels = validate_data(estimator, X, y, reset=is_first, order="C", **options)
     except ValueError as error:
         raise _text_refused(error) from error
     rows = _canonical(rows)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from dtsvm.errors import DataError, NetworkError, ParameterError, did_you_mean
 from dtsvm.problem import Network, Settings
 from dtsvm.problem.settings import choice, count, positive
 from dtsvm.rounds import Info
-from dtsvm.svm.holding import Holding
+from dtsvm.svm.kept import Kept
 from dtsvm.svm.questions import Question
 from dtsvm.svm.rows import row_weights
 
@@ -25,14 +24,14 @@ Task = Hashable
 MAX_ROUNDS = 100_000
 
 
-class Session(Holding):
+class Session(Kept):
     """Training kept running while its world changes.
 
     Parameters
     ----------
     network : Network, optional
         The nodes and links to start with; more may come.
-    C, common_reg, specific_reg, task_penalty, node_penalty, relaxation, local, tol
+    C, common_reg, specific_reg, task_penalty, node_penalty, relaxation, local, tol, bias
         As in `DTSVM`.
     personal : bool, default=False
         Whether different tasks of a group are linked across the network.
@@ -62,6 +61,7 @@ class Session(Holding):
     """
 
     _owner = "Session"
+    _choice: Any = None  # what `choose` remembers
 
     def __init__(
         self,
@@ -75,6 +75,7 @@ class Session(Holding):
         relaxation: float = 0.8,
         local: str = "tracking",
         tol: float = 1e-4,
+        bias: str = "task",
         personal: bool = False,
         relays: str | None = None,
         loss: float = 0.0,
@@ -84,7 +85,7 @@ class Session(Holding):
         chosen = Settings.checked(
             self._owner, C=C, common_reg=common_reg, specific_reg=specific_reg,
             task_penalty=task_penalty, node_penalty=node_penalty, relaxation=relaxation,
-            local=local, tol=tol,
+            local=local, tol=tol, bias=bias,
         )  # fmt: skip
         if relays is not None:
             choice(self._owner, "relays", relays, ("auto",))
@@ -98,7 +99,6 @@ class Session(Holding):
             "seed": seed,
             "n_threads": None if n_jobs == -1 else n_jobs,
         }
-        self._choice: Any = None  # what `choose` remembers
 
     # Coming and going
 
@@ -371,21 +371,6 @@ class Session(Holding):
         if self._choice is None or self._choice.options != options:
             self._choice = LiveChoice(options)
         return self._choice.choose(self)
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the whole state: a killed process leaves the old file or the new one."""
-        from dtsvm.svm.checkpoint import save
-
-        save(self, path)
-
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> Session:
-        """Read what `save` wrote and go on from there, bit for bit."""
-        from dtsvm.svm.checkpoint import load
-
-        live = cls()
-        load(live, path)
-        return live
 
 
 def _check_loss(loss: Any) -> float:

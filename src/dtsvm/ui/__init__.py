@@ -22,6 +22,7 @@ COMMANDS = {
     "status": "dtsvm.ui.agent:status",
     "watch": "dtsvm.ui.watch:watch",
     "repair": "dtsvm.ui.agent:repair",
+    "audit": "dtsvm.ui.audit:audit",
 }
 
 

@@ -12,6 +12,7 @@ from dtsvm.rounds import State
 from dtsvm.rounds.state import ACCURACY
 from dtsvm.runtime.agent.node.holdings import Holding
 from dtsvm.runtime.agent.node.refuse import News, Told
+from dtsvm.runtime.privacy.veil import Veil
 
 __all__ = ["End", "Ends", "Key"]
 
@@ -35,10 +36,12 @@ class Ends:
     ----------
     state : State
         The agents of the node.
+    veil : Veil, optional
+        What stands between rows and messages.
     """
 
-    def __init__(self, state: State) -> None:
-        self.state = state
+    def __init__(self, state: State, veil: Veil | None = None) -> None:
+        self.state, self.veil = state, veil or Veil()
         self.remembered: dict[Key, tuple[Floats, Floats]] = {}  # ρ and z from a checkpoint
         self.halves: dict[Key, int] = {}
         self.ends: list[End] = []
@@ -68,6 +71,10 @@ class Ends:
             if key in self.remembered:
                 penalty, edge_state = self.remembered.pop(key)
                 self.state.iterates.begin_end(half, penalty, edge_state)
+                continue
+            hidden = self.veil.start(self.state, holdings[key[0]])
+            if hidden is not None:
+                self.state.iterates.begin_end(half, np.zeros(2), hidden)
 
     def link_inside(self, wanted: set[tuple[str, str]], holdings: dict[str, Holding]) -> None:
         """Have at least these links between tasks of this node."""
@@ -127,10 +134,15 @@ class Ends:
             self._place.setdefault(end.key[1], []).append(i)
 
     def solve(self) -> None:
-        """Solve every agent's own problem, x = argmin …, then write q of every end."""
+        """Solve every agent's own problem, x = argmin …, then write q of every end.
+
+        Where rows may be looked at no more, x stays as it was told last.
+        """
         plan = self.state.plan
         arrays = plan.rows, plan.agents, plan.ends
-        compiled.local_steps(plan.used, *arrays, plan.work, self._job(), self.state.age)
+        if self.veil.spend():
+            compiled.local_steps(plan.used, *arrays, plan.work, self._job(), self.state.age)
+            self.veil.cover(self.state)
         compiled.send(self._slots, plan.agents, plan.ends, self.told)
 
     def _job(self) -> Any:

@@ -32,6 +32,7 @@ class Holdings:
 
     node: str
     state: State
+    norm: float | None = None  # of a row, where nobody may learn more of its scale
     tasks: dict[str, Holding] = field(default_factory=dict)
 
     def enter(
@@ -77,6 +78,8 @@ class Holdings:
         holding, state = self.tasks[task], self.state
         slots = state.row_slots[holding.slot]
         square = float(state.tables.rows["norms"][slots].mean()) if len(slots) else 0.0
+        if self.norm is not None:
+            square = self.norm**2
         scale = np.log2(square / state.n_features) if square > 0 else 0.0
         holding.scale = int(np.clip(np.round(scale), -100, 100))
 

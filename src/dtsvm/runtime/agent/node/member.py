@@ -18,6 +18,7 @@ from dtsvm.runtime.agent.node.mail import Mail
 from dtsvm.runtime.agent.node.presence import Presence, Said
 from dtsvm.runtime.agent.node.roster import Roster
 from dtsvm.runtime.agent.node.timing import Timing
+from dtsvm.runtime.privacy.veil import Veil
 
 __all__ = ["Member"]
 
@@ -52,6 +53,8 @@ class Member:
         What it signs with; without one, nobody has to sign anything.
     columns : str
         What rows are made of; the same at every node.
+    veil : Veil
+        What stands between its rows and its messages; the same level at every node.
     """
 
     name: str
@@ -65,14 +68,18 @@ class Member:
     timing: Timing = field(default_factory=Timing)
     identity: Identity = field(default_factory=Nameless)
     columns: str = ""
+    veil: Veil = field(default_factory=Veil)
 
     def __post_init__(self) -> None:
         self.state = State(self.n_features, self.settings)
         self.roster = Roster()
         self.mail = {name: Mail() for name in self.neighbours}
-        self._held = Holdings(self.name, self.state)
+        self.veil.check(self.settings)
+        privacy = self.veil.privacy
+        norm = privacy.norm if privacy.level == "dp" else None
+        self._held = Holdings(self.name, self.state, norm)
         self.holdings: dict[str, Holding] = self._held.tasks
-        self.ends = Ends(self.state)
+        self.ends = Ends(self.state, self.veil)
         self.presence = Presence(
             self.name, self.network, self.began, self.roster, self.mail, self._held,
             self.timing, self.identity, self.now,
@@ -100,12 +107,12 @@ class Member:
 
         Neighbours that know a task's labels must have the same.
         """
-        self._held.enter(task, X, y, labels)
+        self._held.enter(task, None if X is None else self.veil.clip(X), y, labels)
         self._announce(self.now)
 
     def add_rows(self, task: str, X: Floats, y: Floats) -> None:
         """Give a task more rows, and wake everybody up."""
-        self._held.add_rows(task, X, y)
+        self._held.add_rows(task, self.veil.clip(X), y)
         self._announce(self.now, is_news=True)
 
     def leave_task(self, task: str) -> None:

@@ -30,6 +30,7 @@ def node_model(
         "DTSVM", settings, Network(*node.roster.map(node.name)),
         tuple(_task(node, task, classes[task], group[task]) for task in tasks),
         _info(node), node.n_features, columns or Columns(),
+        privacy=node.veil.privacy.describe(),
     )  # fmt: skip
 
 

@@ -48,6 +48,8 @@ class Node(Member):
         self.balancer = Balancer(self.state, self.ledger)
         self._packer = Packer(self.ends, lambda task: self.roster.group(task))
         told = {"personal": self.personal, "columns": self.columns}
+        if self.veil.privacy.level != "none":
+            told["privacy"] = self.veil.privacy.describe()
         shared = json.dumps({**asdict(self.settings), **told}, sort_keys=True)
         self.inbox = Inbox(
             self.name, self.network, shared, self.n_features + 1, self.identity,
@@ -286,6 +288,7 @@ class Node(Member):
             "levels": {group: level[1:] for group, level in sorted(self.ledger.levels.items())},
             "calm": self.calm,
             "is_settled": self.is_settled,
+            "privacy": self.veil.status(),
             "refused": sum(self.refused.values()),
             "reasons": dict(self.inbox.reasons),
         }

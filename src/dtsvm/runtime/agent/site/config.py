@@ -11,7 +11,7 @@ from typing import Any
 
 from dtsvm.errors import NetworkError, ParameterError, did_you_mean
 from dtsvm.prepare import Preparation
-from dtsvm.problem import Settings
+from dtsvm.problem import Privacy, Settings
 from dtsvm.problem.settings import positive
 from dtsvm.runtime.agent.node.names import check_address, check_name, is_task
 from dtsvm.runtime.agent.node.timing import Timing
@@ -22,7 +22,7 @@ __all__ = ["Common", "Config", "PrepareConfig", "TaskConfig", "read_config", "to
 
 SECTIONS = (
     "name", "network", "listen", "model", "couple", "personal", "tls", "neighbours", "settings",
-    "timing", "tasks", "metrics", "prepare", "holdout",
+    "timing", "tasks", "metrics", "prepare", "holdout", "privacy",
 )  # fmt: skip
 
 
@@ -64,6 +64,7 @@ class Config:
     metrics: str | None = None
     prepare: PrepareConfig | None = None
     holdout: float = 0.0
+    privacy: Privacy = field(default_factory=Privacy)
 
     @property
     def folder(self) -> Path:
@@ -127,6 +128,7 @@ def read_config(path: Path) -> Config:
         tls={name: folder / str(file) for name, file in content.get("tls", {}).items()},
         metrics=check_address(content["metrics"]) if "metrics" in content else None,
         prepare=_prepare(path, content["prepare"]) if "prepare" in content else None,
+        privacy=_privacy(path, content),
         holdout=_holdout(path, content.get("holdout", 0.0)),
     )
 
@@ -135,6 +137,22 @@ def _holdout(path: Path, given: Any) -> float:
     if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given < 1:
         raise ParameterError(f"{path}: holdout must be a share from 0 to 1. Got {given!r} instead.")
     return float(given)
+
+
+def _privacy(path: Path, content: dict[str, Any]) -> Privacy:
+    given = content.get("privacy", {})
+    known = [f.name for f in fields(Privacy)]
+    for name in given if isinstance(given, dict) else [given]:
+        if name not in known:
+            raise ParameterError(f"{path}: [privacy] has {name!r}. {did_you_mean(name, known)}")
+    found = Privacy.checked(str(path), **given)
+    for name in ("prepare", "holdout"):
+        if found.level == "dp" and content.get(name):
+            raise ParameterError(
+                f"{path}: '{name}' adds up numbers without noise, which differential privacy does "
+                "not allow. Leave it out, and scale columns by numbers that are known to all."
+            )
+    return found
 
 
 def _prepare(path: Path, given: Any) -> PrepareConfig:

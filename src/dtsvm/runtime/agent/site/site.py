@@ -25,12 +25,14 @@ from dtsvm.runtime.agent.node.scoring import BINS, count_answers
 from dtsvm.runtime.agent.site.checkpoint import Told, dump, read_told, restore
 from dtsvm.runtime.agent.site.columns import is_held
 from dtsvm.runtime.agent.site.config import Config, TaskConfig
+from dtsvm.runtime.privacy.veil import make_veil
 
 __all__ = ["Site"]
 
 Classes = tuple[Any, Any]
 Floats = NDArray[np.float64]
 Block = tuple[Floats, Floats]
+BUDGET = "budget.json"  # what was spent of a node's privacy
 
 
 class Site:
@@ -83,7 +85,7 @@ class Site:
         node = Node(
             config.name, list(self.neighbours), n_features, config.settings, config.network,
             time.time_ns() // 1000, time.monotonic(), config.personal, config.timing, identity,
-            self._columns(),
+            self._columns(), make_veil(config.privacy, config.folder / BUDGET),
         )  # fmt: skip
         for task, (X, y) in blocks.items():
             node.enter(task, X, y, self.classes[task])

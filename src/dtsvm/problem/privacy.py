@@ -1,0 +1,89 @@
+"""How much neighbours and readers may learn about a row: a level that all nodes agree on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+from dtsvm.problem.settings import choice, count, positive, refusal
+
+__all__ = ["LEVELS", "Privacy"]
+
+LEVELS = ("none", "masked", "dp")
+MEANING = {
+    "none": (
+        "Rows do not travel, but they are not protected: a neighbour that lies can read every "
+        "row of a node, and one that only listens some of them."
+    ),
+    "masked": (
+        "Sums over the network are masked and links begin at hidden numbers: a neighbour that "
+        "follows the protocol and pools with nobody reads no row of a node that has two or more "
+        "neighbours. One that lies, or is a node's only neighbour, still can."
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """The level of privacy of a network; the same at every node.
+
+    Parameters
+    ----------
+    level : {"none", "masked", "dp"}
+        Nothing beyond rows staying where they are; sums masked and links begun at hidden numbers;
+        or differential privacy for a row, whatever the neighbours do.
+    epsilon, delta : float
+        Under "dp", what a node may spend on one row in its whole life.
+    rounds : int
+        Under "dp", how many rounds that is spread over: more rounds, more noise in each.
+    norm : float
+        Under "dp", rows longer than this are shortened to it.
+
+    Examples
+    --------
+    >>> from dtsvm.problem import Privacy
+    >>> Privacy("dp", epsilon=1.0).describe()["epsilon"]
+    1.0
+    >>> Privacy().describe()
+    {'level': 'none'}
+    """
+
+    level: Literal["none", "masked", "dp"] = "none"
+    epsilon: float = 3.0
+    delta: float = 1e-5
+    rounds: int = 20
+    norm: float = 1.0
+
+    @classmethod
+    def checked(cls, owner: str, **values: Any) -> Self:
+        """Make a level from unchecked values; refuse with a sentence that names `owner`."""
+        if "level" in values:
+            choice(owner, "level", values["level"], LEVELS)
+        for name in ("epsilon", "delta", "norm"):
+            if name in values:
+                values[name] = positive(owner, name, values[name])
+        if values.get("delta", 0.5) >= 1:
+            raise refusal(owner, "delta", "a float between 0 and 1", values["delta"])
+        if "rounds" in values:
+            values["rounds"] = count(owner, "rounds", values["rounds"])
+        return cls(**values)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the level as status, model files and neighbours are told it."""
+        if self.level != "dp":
+            return {"level": self.level}
+        return {
+            "level": self.level, "epsilon": self.epsilon, "delta": self.delta,
+            "rounds": self.rounds, "norm": self.norm,
+        }  # fmt: skip
+
+    @property
+    def meaning(self) -> str:
+        """One or two sentences for a person."""
+        if self.level != "dp":
+            return MEANING[self.level]
+        return (
+            f"Whatever its neighbours do, what a node tells changes by a factor of at most "
+            f"exp({self.epsilon:g}), but for a chance of {self.delta:g}, if one of its rows is "
+            f"replaced; rows are shortened to length {self.norm:g}."
+        )

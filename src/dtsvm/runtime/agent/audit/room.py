@@ -1,0 +1,149 @@
+"""A copy of one node among neighbours that listen or lie, all in one process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dtsvm.errors import NetworkError
+from dtsvm.problem import Network, Privacy, Settings
+from dtsvm.runtime.agent.node.node import Node
+from dtsvm.runtime.privacy.veil import Veil, make_veil
+
+__all__ = ["TASK", "VICTIM", "Curious", "Room"]
+
+Floats = NDArray[np.float64]
+Block = tuple[Floats, Floats]
+VICTIM, TASK = "victim", "task"
+MOST_HELLOS = 100
+SECONDS = 0.01  # of the room's own clock, a round
+
+
+class Curious(Node):
+    """A neighbour that keeps what the victim tells it, and may answer with what it likes.
+
+    It holds no rows. `choose` is called in every round with z[victim→me], which it knows because
+    it sent all that z is made of, and returns the q to send; without it, it is honest.
+    """
+
+    choose: Callable[[Floats], Floats] | None = None
+
+    def watch(self) -> None:
+        """Begin to keep what it sees."""
+        self.seen: list[tuple[Floats, Floats]] = []  # x of the victim, z[victim→me] under it
+        self.theirs = np.zeros((2, self.n_features + 1))
+
+    def solve(self) -> None:
+        """Answer as it should, or with the numbers it chose."""
+        super().solve()
+        if self.choose is not None:
+            self.ends.told[self._end()] = self.choose(self.theirs)
+
+    def finish(self, now: float) -> None:
+        """Take in what was heard, and keep it."""
+        i = self._end()
+        letter = self.mail[VICTIM].letters.get(self.round)
+        said = np.array(self.ends.told[i])
+        if letter is not None and not self.state.is_stale:
+            told = letter.values[TASK, TASK]
+            if told.check:
+                raise NetworkError("An audit holds penalties; this node balances them.")
+            x = (told.numbers + self.theirs) / (2.0 * self.penalty)
+            self.seen.append((x, self.theirs))
+        super().finish(now)
+        kappa = self.settings.relaxation
+        self.theirs = (1.0 - kappa) * self.theirs + kappa * said
+
+    @property
+    def penalty(self) -> Floats:
+        """ρ of every number on the link to the victim."""
+        half = self.ends.ends[self._end()].half
+        return np.repeat(self.state.tables.ends["penalty"][half], [self.n_features, 1])
+
+    def _end(self) -> int:
+        keys = [end.key for end in self.ends.ends]
+        return keys.index((TASK, VICTIM, TASK))
+
+
+class Room:
+    """The copy, its neighbours, and a carrier that loses nothing.
+
+    Parameters
+    ----------
+    rows : tuple of (X, y)
+        The victim's rows; y is ±1.
+    network : Network
+        Who is linked; one node is the victim.
+    curious : str
+        Which neighbour is curious. All others hold rows from `others`, or none.
+    settings : Settings
+        As the node has them; penalties are held where they would begin.
+    privacy : Privacy
+        The level to be tried.
+    others : callable, optional
+        Called with a node's name; returns its rows.
+    """
+
+    def __init__(
+        self, rows: Block, network: Network, curious: str, settings: Settings, privacy: Privacy,
+        others: Callable[[Any], Block] | None = None,
+    ) -> None:  # fmt: skip
+        self.settings = _held(settings, network, rows, privacy)
+        self.rows = rows
+        p = rows[0].shape[1]
+        self.nodes: dict[Any, Node] = {}
+        for name in map(str, network.nodes):
+            kind = Curious if name == curious else Node
+            # A curious neighbour keeps the letter of the level and none of its spirit.
+            veil = Veil(privacy) if name == curious else make_veil(privacy)
+            node = kind(
+                name, list(map(str, network.neighbours(name))), p, self.settings, 7, 1, veil=veil
+            )
+            block = rows if name == VICTIM else (others(name) if others else None)
+            node.enter(TASK, *(block if block and name != curious else (None, None)))
+            self.nodes[name] = node
+        self.victim = self.nodes[VICTIM]
+        found = self.nodes[curious]
+        assert isinstance(found, Curious)
+        self.curious = found
+        self.now = 0.0
+        self._meet()
+        self.curious.watch()
+
+    def _meet(self) -> None:
+        for _ in range(MOST_HELLOS):
+            self.now += SECONDS
+            for name, node in self.nodes.items():
+                self._deliver(name, node.hello(self.now))
+            if all(node.may_begin(self.now) for node in self.nodes.values()):
+                return
+        raise NetworkError("The nodes of an audit never met.")
+
+    def _deliver(self, sender: Any, messages: dict[str, bytes]) -> None:
+        for name, data in messages.items():
+            if not self.nodes[name].take(sender, data, self.now):
+                reason = self.nodes[name].inbox.reasons[sender]
+                raise NetworkError(f"Node {name} refused what {sender} said: {reason}.")
+
+    def step(self) -> None:
+        """Let everybody do a round."""
+        self.now += SECONDS
+        for name, node in self.nodes.items():
+            self._deliver(name, node.begin(self.now))
+        for node in self.nodes.values():
+            node.finish(self.now)
+
+
+def _held(settings: Settings, network: Network, rows: Block, privacy: Privacy) -> Settings:
+    """Hold penalties near where they would begin, so that what is seen can be read in one piece."""
+    square = float((rows[0] ** 2).sum(axis=1).mean()) if len(rows[0]) else 1.0
+    reg = np.sqrt(settings.common_reg * settings.specific_reg)
+    n = len(network.nodes)
+    rho = 9.0 * np.sqrt(settings.C * reg / n) / max(np.sqrt(square / rows[0].shape[1]), 1e-6)
+    eta = 0.5 * n * float(rho)
+    held = replace(settings, task_penalty=eta, node_penalty=eta)
+    return replace(held, local="exact", bias="mixed") if privacy.level == "dp" else held

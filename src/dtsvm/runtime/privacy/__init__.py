@@ -1,0 +1,1 @@
+"""Differential privacy for a row: sensitivity, noise, accounting, and a budget on disk."""

@@ -1,0 +1,199 @@
+"""What stands between a node's rows and its messages, by level of privacy."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from dtsvm.errors import NetworkError
+from dtsvm.problem import Privacy, Settings
+from dtsvm.rounds import State
+from dtsvm.runtime.privacy.accounting import noise_multiplier
+from dtsvm.runtime.privacy.budget import Budget
+
+__all__ = ["Hidden", "Noisy", "Veil", "clip", "make_veil", "sensitivity", "true_normal"]
+
+Floats = NDArray[np.float64]
+Draw = Callable[[int], Floats]
+SLACK = 1e-6  # by how much more noise is added than exact local solves ask for
+
+
+def true_normal(n: int) -> Floats:
+    """Draw standard normal numbers from the operating system's own entropy."""
+    words = np.frombuffer(os.urandom(8 * n), "<u8") >> np.uint64(11)
+    return np.asarray(ndtri((words + 0.5) / 2.0**53))
+
+
+def clip(X: Any, norm: float) -> Floats:
+    """Return rows, those longer than `norm` shortened to it.
+
+    Examples
+    --------
+    >>> clip([[3.0, 4.0], [0.3, 0.4]], 1.0).round(9).tolist()
+    [[0.6, 0.8], [0.3, 0.4]]
+    """
+    rows = np.asarray(X.toarray() if hasattr(X, "toarray") else X, float)
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(np.where(length > norm, rows * (norm / np.maximum(length, 1e-300)), rows))
+
+
+def sensitivity(C: float, norm: float, d_weights: float, d_bias: float) -> float:
+    """Return how far g = X̃ᵀYλ of a local problem can move, in ‖D^½ ·‖, if one row is replaced.
+
+    An agent's x is the minimiser of
+
+        F(x) = ½ xᵀUx − zᵀx + C Σ_i ℓ_i(u),    u = x₀ + x₁,    ℓ_i(u) = max(0, 1 − y_i x̃_iᵀu)
+
+    with U > 0 diagonal, and x = U⁻¹(g + z) for both parts: all that its messages tell beyond what
+    the neighbours sent is g, and u = D g + m with D = U₀⁻¹ + U₁⁻¹. In u alone the problem is
+    ½ ‖u − m‖² in the norm of D⁻¹ plus the losses, so strongly convex with modulus 1 in that norm.
+    Let F' have row k in place of row i, and u, u' be the minimisers. Adding the two inequalities
+    of strong convexity,
+
+        ‖u − u'‖²_{D⁻¹} ≤ C |(ℓ_k − ℓ_i)(u) − (ℓ_k − ℓ_i)(u')|
+                        ≤ C (‖x̃_i‖_D + ‖x̃_k‖_D) ‖u − u'‖_{D⁻¹}
+
+    for ℓ is Lipschitz with constant ‖x̃‖_D in that norm. So, with ‖x‖ ≤ R and g = D⁻¹(u − m),
+
+        ‖g − g'‖_D = ‖u − u'‖_{D⁻¹} ≤ 2 C √(R² d_w + d_b).
+
+    Neither the number of rows nor z, which neighbours may choose as they like, occurs in it.
+
+    Examples
+    --------
+    >>> sensitivity(0.1, 1.0, 2.0, 2.0)
+    0.4
+    """
+    return 2.0 * C * float(np.sqrt(norm * norm * d_weights + d_bias))
+
+
+class Held(Protocol):
+    """A task that is held here: its agent's slot, and log₂ of its mean squared feature."""
+
+    slot: int
+    scale: int
+
+
+class Veil:
+    """Nothing: what the arithmetic gives is told.
+
+    Parameters
+    ----------
+    privacy : Privacy
+        The level.
+    """
+
+    def __init__(self, privacy: Privacy | None = None) -> None:
+        self.privacy = privacy or Privacy()
+
+    def check(self, settings: Settings) -> None:
+        """Refuse settings under which the level means nothing."""
+
+    def clip(self, X: Any) -> Any:
+        """Return the rows as they are used."""
+        return X
+
+    def start(self, state: State, holding: Held) -> Floats | None:
+        """Return the z that a new link of an agent begins at, if not zero."""
+        return None
+
+    def spend(self) -> bool:
+        """Whether another round may look at the rows."""
+        return True
+
+    def cover(self, state: State) -> None:
+        """Cover what agents have just found, before anybody is told."""
+
+    def status(self) -> dict[str, Any]:
+        """Return what `dtsvm status` says of it."""
+        return self.privacy.describe()
+
+
+class Hidden(Veil):
+    """Links begin at hidden random numbers, as large as all of an agent's rows together.
+
+    Any start leads to the same optimum. A neighbour sees x, a sum over all links of their z and of
+    X̃ᵀYλ; of the z it knows its own alone, and from a hidden start not even that at first.
+    """
+
+    def start(self, state: State, holding: Held) -> Floats | None:
+        """Return hidden numbers."""
+        p1 = state.n_features + 1
+        most = state.settings.C * max(state.n_rows(holding.slot), 1)
+        scale = np.append(np.full(p1 - 1, most * 2.0 ** (0.5 * holding.scale)), most)
+        return np.asarray(scale * true_normal(2 * p1).reshape(2, p1))
+
+
+class Noisy(Veil):
+    """Differential privacy: fresh Gaussian noise on X̃ᵀYλ, and so on all that a round tells.
+
+    Parameters
+    ----------
+    budget : Budget
+        Paid from before a round looks at the rows. When it is spent x stays as it was told last.
+    draw : callable, optional
+        Draws standard normal numbers; from the operating system's entropy by default.
+    """
+
+    def __init__(self, budget: Budget, draw: Draw = true_normal) -> None:
+        super().__init__(budget.privacy)
+        self.budget, self._draw = budget, draw
+        chosen = budget.privacy
+        self.multiplier = noise_multiplier(chosen.epsilon, chosen.delta, chosen.rounds)
+
+    def check(self, settings: Settings) -> None:
+        """Refuse local solves that are not exact and biases that no link holds."""
+        for name, value, wanted in (
+            ("local", settings.local, ("exact",)),
+            ("bias", settings.bias, ("common", "mixed")),
+        ):
+            if value not in wanted:
+                raise NetworkError(
+                    f"Differential privacy needs {name} = {' or '.join(map(repr, wanted))} under "
+                    f"[settings]; got {value!r}: a row's influence has no bound otherwise."
+                )
+
+    def clip(self, X: Any) -> Any:
+        """Return rows no longer than the norm that was agreed on."""
+        return clip(X, self.privacy.norm)
+
+    def spend(self) -> bool:
+        """Pay for a round."""
+        return self.budget.spend()
+
+    def cover(self, state: State) -> None:
+        """Set x ← x + U⁻¹ noise, the noise normal with covariance (m s)² D⁻¹, s the sensitivity."""
+        agents = state.tables.agents
+        for a in agents.used.tolist():
+            if (agents["prox"][a] > 0).any():
+                raise NetworkError(
+                    "An agent has a bias that no link holds, so noise cannot hide its rows. "
+                    "Link the node to another that holds the same tasks."
+                )
+            gain = agents["gain"][a]  # (part, weights or bias): U⁻¹
+            each = np.repeat(gain, [state.n_features, 1], axis=1)
+            noise = self._noise(state.settings.C, gain.sum(axis=0), state.n_features + 1)
+            found = agents.open("estimate")
+            found[a] += each * noise
+            agents.open("norm")[a] = float(np.linalg.norm(found[a]))
+
+    def _noise(self, C: float, d: Floats, n: int) -> Floats:
+        size = self.multiplier * (1.0 + SLACK) * sensitivity(C, self.privacy.norm, *d.tolist())
+        each = np.repeat(d, [n - 1, 1])
+        return np.asarray(size / np.sqrt(each) * self._draw(n))
+
+    def status(self) -> dict[str, Any]:
+        """Return the level and what is left of the budget."""
+        return {**super().status(), "spent": self.budget.spent, "left": self.budget.left}
+
+
+def make_veil(privacy: Privacy, budget: Any = None, draw: Draw = true_normal) -> Veil:
+    """Return what a level asks for; `budget` is the path of the budget."""
+    if privacy.level == "dp":
+        return Noisy(Budget(privacy, budget), draw)
+    return Hidden(privacy) if privacy.level == "masked" else Veil(privacy)

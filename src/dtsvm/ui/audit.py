@@ -1,0 +1,122 @@
+"""`dtsvm audit`: what a node's neighbours could learn, tried on a copy of it in memory."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dtsvm.errors import DataError, MissingExtraError
+from dtsvm.problem import Privacy
+from dtsvm.problem.privacy import LEVELS
+from dtsvm.svm.model_file import save_model
+from dtsvm.ui.show import print_json, print_table
+
+try:
+    from dtsvm.prepare import Preparation
+    from dtsvm.runtime.agent.audit.trial import Outcome, Target, around, split
+    from dtsvm.runtime.agent.audit.trial import audit as attack
+    from dtsvm.runtime.agent.site.columns import begin_preparing
+    from dtsvm.runtime.agent.site.config import Config, read_config
+    from dtsvm.runtime.agent.site.site import Site
+
+    IS_INSTALLED = True
+except ImportError:  # said when the command is called, so that 'dtsvm --help' works without
+    IS_INSTALLED = False
+
+__all__ = ["audit"]
+
+
+@click.command()
+@click.argument("config", type=click.Path(path_type=Path))
+@click.option("--level", type=click.Choice(LEVELS), help="Try another level of privacy.")
+@click.option("--rows", "most", type=int, default=200, show_default=True, help="At most so many.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def audit(config: Path, level: str | None, most: int, as_json: bool) -> None:
+    """Try what neighbours could learn of the rows in CONFIG, a node.toml.
+
+    A copy of the node is attacked in memory, among as many neighbours as it has: by one that lies,
+    by one that only listens, and by a reader of the model. Nothing is sent, nothing is written.
+    Each task is tried as if it were alone. That an attack fails proves nothing.
+
+    \b
+    dtsvm audit site/hospital-a/node.toml
+    dtsvm audit site/hospital-a/node.toml --level dp
+    """  # noqa: D301
+    if not IS_INSTALLED:
+        raise MissingExtraError(
+            "An audit needs protobuf and cryptography, which are not installed. "
+            'Install them with: pip install "dtsvm[agent]"'
+        )
+    chosen = read_config(config)
+    privacy = chosen.privacy if level is None else replace(chosen.privacy, level=level)  # type: ignore[arg-type]
+    n_neighbours = max(len(chosen.neighbours), 1)
+    found = {task: _try(chosen, block, n_neighbours, privacy, most)
+             for task, block in _blocks(chosen).items()}  # fmt: skip
+    if as_json:
+        tasks = {task: [_plain(one) for one in outcomes] for task, outcomes in found.items()}
+        print_json({"privacy": privacy.describe(), "neighbours": n_neighbours, "tasks": tasks})
+    else:
+        _print(chosen.name, n_neighbours, privacy, found)
+
+
+def _blocks(config: Config) -> dict[str, Any]:
+    """Return the rows of every task as the node would train on them."""
+    site = Site(config, save_model, None, _preparation(config))
+    held = site.node.holdings
+    tables = site.node.state.tables
+    found = {task: tables.rows_of(holding.slot) for task, holding in held.items()}
+    found = {task: block for task, block in found.items() if len(block[1])}
+    if not found:
+        raise DataError(f"{config.path}: no task has rows, so there is nothing to learn.")
+    return found
+
+
+def _preparation(config: Config) -> Preparation | None:
+    """The network's plan if it is here, or what the node's own rows would give."""
+    if config.prepare is None:
+        return None
+    preparing = begin_preparing(config, None)
+    if preparing.plan is not None:
+        return Preparation.from_plan(preparing.plan, min_count=config.prepare.min_count)
+    return Preparation(**asdict(config.prepare)).fit(preparing.rows[0])
+
+
+def _try(
+    config: Config, block: Any, n_neighbours: int, privacy: Privacy, most: int
+) -> list[Outcome]:
+    X, y = block[0][:most], block[1][:most]
+    members, others = split(X, y)
+    return attack(Target(members, others, around(n_neighbours), config.settings, privacy))
+
+
+def _plain(one: Outcome) -> dict[str, Any]:
+    return {**asdict(one), "advantage": None if math.isnan(one.advantage) else one.advantage}
+
+
+def _print(name: str, n: int, privacy: Privacy, found: dict[str, list[Outcome]]) -> None:
+    neighbours = "1 neighbour" if n == 1 else f"{n} neighbours"
+    click.echo(f"Node {name}, {neighbours}, privacy: {privacy.level}.")
+    click.echo(privacy.meaning)
+    for task, outcomes in found.items():
+        click.echo()
+        columns = [f"task {task}", "rows read", "of", "membership", "rounds"]
+        print_table(columns, [_line(one) for one in outcomes])
+        for one in outcomes:
+            click.echo(_words(one))
+
+
+def _line(one: Outcome) -> list[str]:
+    advantage = "–" if math.isnan(one.advantage) else f"{one.advantage:.2f}"
+    return [one.attack, f"{one.n_read:,}", f"{one.n_rows:,}", advantage, f"{one.rounds:,}"]
+
+
+def _words(one: Outcome) -> str:
+    who = one.attack[0].upper() + one.attack[1:]
+    if one.n_read:
+        share = "every row" if one.n_read == one.n_rows else f"{one.n_read} of {one.n_rows} rows"
+        return f"{who} reads {share} to the last digits, labels aside."
+    return f"{who} read no row in this way; another attack may come further."

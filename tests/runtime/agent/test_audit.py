@@ -1,0 +1,73 @@
+"""What attacks on a copy of a node read, level by level."""
+
+import numpy as np
+import pytest
+
+from dtsvm.problem import Network, Privacy, Settings
+from dtsvm.runtime.agent.audit.attacks import lie, listen, read_model, recovered
+from dtsvm.runtime.agent.audit.room import VICTIM, Room
+from dtsvm.runtime.agent.audit.trial import Target, around, audit, split
+
+LEAF = Network([VICTIM, "curious", "c"], [("curious", VICTIM), ("curious", "c")])
+RING = Network.ring([VICTIM, "curious", "c"])
+
+
+def block(n, seed=0, p=4):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    return X, np.where(X[:, 0] + 0.3 * rng.normal(size=n) > 0, 1.0, -1.0)
+
+
+def room(n, network, level="none"):
+    privacy = Privacy(level, rounds=10)
+    return Room(block(n), network, "curious", Settings(C=0.1), privacy, lambda _: block(8, 1))
+
+
+def test_a_lying_neighbour_reads_every_row_of_a_leaf():
+    attacked = room(12, LEAF)
+    assert recovered(lie(attacked), attacked.rows[0]) == 12
+
+
+def test_masks_do_not_stop_a_liar_who_is_the_only_neighbour():
+    attacked = room(5, LEAF, "masked")
+    assert recovered(lie(attacked), attacked.rows[0]) == 5
+
+
+def test_a_listener_reads_the_only_row_of_a_node():
+    attacked = room(1, RING)
+    assert recovered(listen(attacked, 30), attacked.rows[0]) == 1
+
+
+@pytest.mark.parametrize("n", [1, 5])
+def test_masked_a_listener_beside_another_neighbour_reads_nothing(n):
+    attacked = room(n, RING, "masked")
+    assert recovered(listen(attacked, 100), attacked.rows[0]) == 0
+
+
+@pytest.mark.parametrize("attack", [lambda r: lie(r, most_rounds=300), listen, read_model])
+@pytest.mark.parametrize("n", [1, 5])
+def test_under_differential_privacy_nobody_reads_a_row(attack, n):
+    attacked = room(n, LEAF, "dp")
+    findings = attack(attacked)
+    assert findings.matches(attacked.rows[0], tol=1e-2).sum() == 0
+
+
+def test_a_hidden_start_leads_to_the_same_optimum():
+    ends = []
+    for level in ("none", "masked"):
+        attacked = room(12, RING, level)
+        for _ in range(1500):
+            attacked.step()
+        ends.append(attacked.victim.decision("task"))
+    np.testing.assert_allclose(ends[0], ends[1], rtol=1e-6, atol=1e-8)
+
+
+def test_an_audit_tries_every_attack_and_says_what_it_read():
+    members, others = split(*block(60))
+    target = Target(members, others, around(1), Settings(C=0.1), Privacy())
+    liar, listener, reader = audit(target)
+    assert (liar.n_rows, liar.n_read, liar.advantage) == (30, 30, 1.0)
+    assert listener.n_read < 30
+    assert reader.n_read == 0
+    assert 0.0 <= reader.advantage < 0.7

@@ -1,0 +1,104 @@
+"""The sensitivity that noise is measured by is never exceeded; what is told has the noise."""
+
+import numpy as np
+import pytest
+
+from dtsvm.errors import NetworkError
+from dtsvm.problem import Privacy, Settings
+from dtsvm.rounds import Elsewhere, State
+from dtsvm.runtime.agent.node.ends import Ends
+from dtsvm.runtime.agent.node.holdings import Holding
+from dtsvm.runtime.privacy.veil import Noisy, clip, make_veil, sensitivity, true_normal
+
+pytest.importorskip("dp_accounting")
+P, NORM = 3, 1.0
+
+
+def solved(X, y, z, settings, veil=None):
+    """Ends after one round at z, and the state."""
+    state = State(P, settings)
+    (slot,) = state.add_agents([0], [0]).tolist()
+    state.add_rows(slot, X, y)
+    ends = Ends(state, veil)
+    ends.relink({("t", "b", "t"): True}, {"t": Holding(slot)})
+    state.know(Elsewhere(size={slot: 2.0}, flow={slot: 1.0}, square={slot: 0.3}))
+    state.prepare()
+    state.tables.ends.open("state")[ends.halves["t", "b", "t"]] = z
+    ends.prepare()
+    ends.solve()
+    return state, slot
+
+
+def drawn(rng, n):
+    X = rng.normal(size=(n, P)) * rng.choice([0.1, 1.0, 10.0])
+    return clip(X, NORM), np.where(rng.random(n) < rng.uniform(0.1, 0.9), 1.0, -1.0)
+
+
+def ratio(rng):
+    """How far one replaced row moves X̃ᵀYλ, beside the bound."""
+    eta = float(10 ** rng.uniform(-1.5, 1.5))
+    settings = Settings(
+        C=float(10 ** rng.uniform(-2, 1)), local="exact", bias=rng.choice(["mixed", "common"]),
+        task_penalty=eta, node_penalty=eta,
+    )  # fmt: skip
+    X, y = drawn(rng, int(rng.integers(1, 8)))
+    z = rng.normal(size=(2, P + 1)) * 10 ** rng.uniform(-2, 1)
+    other_X, other_y = X.copy(), y.copy()
+    (other_X[0],), (other_y[0],) = drawn(rng, 1)
+    pulls = []
+    for rows in ((X, y), (other_X, other_y)):
+        state, slot = solved(*rows, z, settings)
+        pulls.append(np.array(state.tables.agents["pull"][slot]))
+    assert not state.tables.agents["prox"][slot].any()
+    d = state.tables.agents["gain"][slot].sum(axis=0)
+    moved = np.sqrt(np.repeat(d, [P, 1])) * (pulls[1] - pulls[0])
+    return np.linalg.norm(moved) / sensitivity(settings.C, NORM, *d.tolist())
+
+
+def test_replacing_a_row_never_moves_more_than_the_bound():
+    rng = np.random.default_rng(0)
+    ratios = np.array([ratio(rng) for _ in range(3000)])
+    assert ratios.max() <= 1.0 + 1e-6
+    assert ratios.max() > 0.9  # the bound is not idle
+
+
+def test_what_is_told_has_noise_of_the_promised_size():
+    settings = Settings(C=0.1, local="exact", bias="mixed", task_penalty=2.0, node_penalty=2.0)
+    rng = np.random.default_rng(1)
+    X, y = drawn(rng, 6)
+    z = rng.normal(size=(2, P + 1))
+    bare, slot = solved(X, y, z, settings)
+    gain = np.repeat(bare.tables.agents["gain"][slot], [P, 1], axis=1)
+    scales = []
+    for _ in range(400):
+        veil = make_veil(Privacy("dp", rounds=1))
+        noisy, _ = solved(X, y, z, settings, veil)
+        change = (noisy.estimate(slot) - bare.estimate(slot)) / gain
+        np.testing.assert_allclose(change[0], change[1], rtol=1e-9, atol=1e-12)
+        scales.append(change[0])
+    d = np.repeat(gain[:, [0, -1]].sum(axis=0), [P, 1])
+    wanted = veil.multiplier * sensitivity(0.1, NORM, d[0], d[-1]) / np.sqrt(d)
+    np.testing.assert_allclose(np.std(scales, axis=0), wanted, rtol=0.15)
+
+
+def test_a_spent_budget_leaves_what_was_told():
+    settings = Settings(C=0.1, local="exact", bias="mixed", task_penalty=2.0, node_penalty=2.0)
+    X, y = drawn(np.random.default_rng(2), 6)
+    veil = make_veil(Privacy("dp", rounds=1))
+    veil.spend()
+    state, slot = solved(X, y, np.ones((2, P + 1)), settings, veil)
+    assert not state.estimate(slot).any()
+
+
+@pytest.mark.parametrize("wrong", [{"local": "tracking"}, {"bias": "task"}])
+def test_settings_without_a_bound_are_refused(wrong):
+    veil = make_veil(Privacy("dp"))
+    assert isinstance(veil, Noisy)
+    with pytest.raises(NetworkError, match="a row's influence has no bound otherwise"):
+        veil.check(Settings(**{"local": "exact", "bias": "mixed", **wrong}))
+
+
+def test_normal_numbers_are_normal():
+    drawn_numbers = true_normal(20_000)
+    assert abs(drawn_numbers.mean()) < 0.05
+    assert abs(drawn_numbers.std() - 1.0) < 0.05

@@ -93,6 +93,15 @@ def test_a_mismatch_is_named_everywhere_and_ends_when_it_is_mended():
     assert all(one.plan is not None and not one.trouble for one in nodes.values())
 
 
+def test_a_node_without_rows_agrees_to_what_the_others_have():
+    network = NETWORKS["line"]
+    tables = {name: table(i) for i, name in enumerate(network.nodes)}
+    nodes = meet(network, tables)
+    nodes["a"] = Preparing("a", 7, tuple(network.neighbours("a")), [], Nameless(), incarnation=1)
+    talk(nodes, network, 60)
+    assert {one.plan.n_rows for one in nodes.values()} == {4 * 30}
+
+
 def test_other_wishes_are_named():
     network = Network.line(["a", "b"])
     nodes = meet(network, {"a": table(0), "b": table(1)})

@@ -17,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from dtsvm.data import Records, Schema, agree_schemas
+from dtsvm.data import Kind, Records, Schema, agree_schemas
 from dtsvm.errors import DtsvmError
 from dtsvm.prepare import Encoded, Plan, agreeing, encode
 from dtsvm.prepare.agree import Steps
+from dtsvm.prepare.encode import MEASURED
 from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.identity import Identity
 from dtsvm.runtime.agent.node.masks import pairs
@@ -189,14 +190,18 @@ class Preparing:
         self._waves = {name: Wave(name, tree, epoch, self._secrets) for name in WAVES}
         schema = self._agree()
         self.trouble = ""
-        parts = [encode(part, schema, self.missing_columns) for part in self.rows]
-        whole = Encoded(
-            schema,
-            np.concatenate([part.numbers for part in parts], axis=1),
-            np.concatenate([part.codes for part in parts], axis=1),
-        )
-        self._steps = agreeing(whole, self.min_count)
+        self._steps = agreeing(self._encode(schema), self.min_count)
         self._waves[WAVES[0]].begin(1, next(self._steps))
+
+    def _encode(self, schema: Schema) -> Encoded:
+        """Return the rows of all tasks here; there may be none."""
+        parts = [encode(part, schema, self.missing_columns) for part in self.rows]
+        n_numbers, n_codes = len(schema.of_kind(*MEASURED)), len(schema.of_kind(Kind.CATEGORY))
+        return Encoded(
+            schema,
+            np.concatenate([np.empty((n_numbers, 0)), *(p.numbers for p in parts)], axis=1),
+            np.concatenate([np.empty((n_codes, 0), np.int64), *(p.codes for p in parts)], axis=1),
+        )
 
     def _agree(self) -> Schema:
         nodes = dict(sorted(self._known.items()))
@@ -208,7 +213,11 @@ class Preparing:
                         f"Node {one.name} has {name} = {value!r}; {first.name} has "
                         f"{first.wishes.get(name)!r}. Write the same into every node.toml."
                     )
-        schemas = {name: one.schema for name, one in nodes.items()}
+        found = {name: one.schema for name, one in nodes.items()}
+        # A node without rows has no columns, and no say in them.
+        schemas = {name: schema for name, schema in found.items() if schema.columns}
+        if not schemas:
+            raise DtsvmError("No node has rows, so there are no columns to prepare.")
         return agree_schemas(schemas, self.missing_columns)
 
     def _links(self) -> list[tuple[str, str]]:

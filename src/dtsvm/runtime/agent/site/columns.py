@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dtsvm.data import read_records
 from dtsvm.data.files import write_atomically
 from dtsvm.data.holdout import held_out
-from dtsvm.errors import DataError, NetworkError
+from dtsvm.errors import NetworkError
 from dtsvm.prepare import Preparation
 from dtsvm.prepare.plan import Plan
 from dtsvm.runtime.agent.node.identity import Identity, Nameless
@@ -39,8 +39,6 @@ def begin_preparing(config: Config, identity: Identity | None) -> Preparing:
         )
         assert found.y is not None
         rows.append(found.take(np.flatnonzero(~is_held(config, task, found.y))))
-    if not rows:
-        raise DataError(f"{config.path}: no task has data, so there are no columns to prepare.")
     return Preparing(
         config.name, config.network, tuple(config.neighbours), rows, identity or Nameless(),
         time.time_ns() // 1000, wishes.min_count, wishes.missing_columns, _kept_plan(config),

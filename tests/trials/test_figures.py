@@ -1,11 +1,20 @@
 import numpy as np
 import pytest
 
+from dtsvm import Network, Session
 from dtsvm.trials import EXPERIMENTS, fig2, fig3, fig5, fig7
 from dtsvm.trials.grids import chosen, draw_world
-from dtsvm.trials.regimes import PAPER, STANDARD, load_features
+from dtsvm.trials.regimes import PAPER, STANDARD, TASK_1, TASK_3, load_features
 from dtsvm.trials.repeats import Repeats, crew
-from dtsvm.trials.training import ETA, PAPER_STEP, converged, global_risk
+from dtsvm.trials.training import (
+    ETA,
+    PAPER_STEP,
+    converged,
+    deal_tasks,
+    enter_all,
+    global_risk,
+    session_risk,
+)
 
 
 @pytest.fixture(scope="module")
@@ -67,3 +76,14 @@ def test_ratios_at_both_ends_are_judged_in_both_tasks(features):
     extremes, tuning = fig3.judge(table)
     assert len(extremes.findings) == len(tuning.findings) == 4
     assert str(extremes.verdict) == "undecided"
+
+
+def test_the_quick_risk_of_a_session_is_the_sessions_own(features):
+    rng = np.random.default_rng(0)
+    draws = {task: STANDARD.draw(features, task, 40, 200, rng) for task in (TASK_1, TASK_3)}
+    live = Session(Network.ring(4), C=0.01)
+    enter_all(live, deal_tasks(draws, 4, rng))
+    live.run(rounds=3)
+    for task, rows in draws.items():
+        expected = 100 * live.risk(task, rows.X_test, rows.y_test).mean
+        assert session_risk(live, task, rows) == pytest.approx(expected, abs=1e-9)

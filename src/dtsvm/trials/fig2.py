@@ -22,6 +22,7 @@ from dtsvm.trials.training import (
     csvm_risks,
     deal_tasks,
     enter_all,
+    session_risk,
 )  # fmt: skip
 
 __all__ = ["EXPERIMENT", "draw", "judge", "run"]
@@ -68,8 +69,7 @@ def _watched(
 
     def note(info: Any) -> None:
         for task, rows in draws.items():
-            risk = session.risk(task, rows.X_test, rows.y_test).mean
-            seen.append((NAMES[task], info.n_rounds, 100 * risk))
+            seen.append((NAMES[task], info.n_rounds, session_risk(session, task, rows)))
 
     session.run(rounds=ROUNDS, on_round=note)
     return seen

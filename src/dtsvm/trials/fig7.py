@@ -20,6 +20,7 @@ from dtsvm.trials.training import (
     PAPER_STEP,
     deal_tasks,
     enter_all,
+    session_risk,
 )  # fmt: skip
 
 __all__ = ["EXPERIMENT", "draw", "judge", "run"]
@@ -59,11 +60,13 @@ def one_repeat(
     )  # fmt: skip
     enter_all(live, deal_tasks(draws, N_NODES, rng))
     risks: list[tuple[str, int, float]] = []
+    now: dict[str, float] = {}
 
     def note(info: Any) -> None:
-        for task, name in NAMES.items():
-            risk = live.risk(task, draws[task].X_test, draws[task].y_test).mean
-            risks.append((name, info.n_rounds, 100 * risk))
+        # A task that has left keeps its last classifier, and so its last risk.
+        here = [task for task in NAMES if task in live.tasks]
+        now.update({task: session_risk(live, task, draws[task]) for task in here})
+        risks.extend((name, info.n_rounds, now[task]) for task, name in NAMES.items())
 
     gaps = {}
     for stage, (_, change) in enumerate(STAGES, start=1):

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dtsvm.errors import DataError
+from dtsvm.errors import DataError, did_you_mean
 from dtsvm.problem import Model, TaskModel
 from dtsvm.problem.sigmoid import sigmoid
 
-__all__ = ["Answers"]
+__all__ = ["Answers", "unknown_name"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -99,3 +99,15 @@ def _places(one: TaskModel, classes: NDArray[Any]) -> Ints:
     """Where a task's labels stand among all; 1 and True are one label, as in numpy."""
     known = classes.tolist()
     return np.array([known.index(label) for label in one.classes], np.int64)
+
+
+def unknown_name(name: str, value: Any, known: list[Any]) -> DataError:
+    """Word the refusal of a task or a node that a model does not know."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    sentence = f"Unknown {name} {plain!r}. {did_you_mean(plain, known)}"
+    if name == "node":
+        sentence += (
+            " A node without rows in training has no answer of its own: leave node out, in scores "
+            "of a search too (set_score_request(node=False)), for the network's."
+        )
+    return DataError(sentence)

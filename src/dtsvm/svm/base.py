@@ -17,11 +17,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dtsvm.data.labels import all_labels, encode_levels, find_classes, name_array, task_codes
-from dtsvm.errors import DataError, NotConvergedWarning, did_you_mean
+from dtsvm.errors import DataError, NotConvergedWarning
 from dtsvm.problem import Columns, Model, Network
 from dtsvm.problem.settings import count, positive
 from dtsvm.rounds import Info, Status
-from dtsvm.svm.answers import Answers
+from dtsvm.svm.answers import Answers, unknown_name
 from dtsvm.svm.frames import take_column
 from dtsvm.svm.probability import deal_folds, held_out_tasks, with_sigmoids
 from dtsvm.svm.rows import estimator_rows, row_weights
@@ -361,23 +361,12 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
         if is_scalar:
             return np.full(n_rows, position[wanted], np.int64)
         if np.ndim(wanted) == 0:
-            raise _unknown(name, wanted, known)
+            raise unknown_name(name, wanted, known)
         values, index = encode_levels(wanted, n_rows, name)
         for value in values:
             if value not in position:
-                raise _unknown(name, value, known)
+                raise unknown_name(name, value, known)
         return np.array([position[value] for value in values], np.int64)[index]
-
-
-def _unknown(name: str, value: Any, known: list[Any]) -> DataError:
-    plain = value.item() if isinstance(value, np.generic) else value
-    sentence = f"Unknown {name} {plain!r}. {did_you_mean(plain, known)}"
-    if name == "node":
-        sentence += (
-            " A node without rows in training has no answer of its own: leave node out, in scores "
-            "of a search too (set_score_request(node=False)), for the network's."
-        )
-    return DataError(sentence)
 
 
 def _by_node(model: Model) -> NDArray[np.float64]:

@@ -45,7 +45,7 @@ cdef class Sets:
     cdef long long[::1] set_agent, agents, team, set_node, node_end, ends, node_noted, noted
     cdef long long[::1] set_team
     cdef double[::1] share, total_box, column, total, gamma, level
-    cdef double[:, ::1] by_node
+    cdef double[:, ::1] by_node, certified
 
 @cython.final
 cdef class Past:
@@ -154,8 +154,12 @@ cdef void copy_blocks(double[:, :, ::1] source, double[:, :, :, ::1] target, Int
 cpdef bint is_whole(Past past, Int check) noexcept nogil
 @cython.locals(moves=double[6], each=double[21], c=Int, f=Int, i=Int, j=Int, n=Int, p=Int)
 cdef void add_products(double[:, :, :, ::1] z, Int h, double[:, ::1] penalty, double[:, ::1] out, Int v) noexcept nogil
-@cython.locals(begin=Int, end=Int, v=Int, i=Int, j=Int, k=Int)
+@cython.locals(begin=Int, end=Int, v=Int)
 cdef Int measure(Int s, Sets sets, Ends ends, Past past, bint has_products) noexcept nogil
+@cython.locals(i=Int, j=Int, k=Int)
+cdef void measure_node(Int v, Sets sets, Ends ends, Past past, bint has_products, double[:, ::1] out, Int row) noexcept nogil
+@cython.locals(n=Int, view=double[:, ::1])
+cpdef object measure_nodes(long long[::1] some, Sets sets, Ends ends, Past past, bint has_products)
 @cython.locals(n=Int)
 cpdef object measure_set(Int s, Sets sets, Ends ends, Past past, bint has_products)
 @cython.locals(gap=Int, i=Int, j=Int)
@@ -187,15 +191,21 @@ cdef void check(Int age, Rows rows, Agents agents, Ends ends, Sets sets, Past pa
 
 # The certificate
 @cython.locals(p1=Int, n_teams=Int, j=Int, t=Int, n=Int, k=Int, a=Int)
-cdef Int average(Int s, Sets sets, Agents agents, Sums sums) noexcept nogil
+cpdef Int average(Int s, Sets sets, Agents agents, Sums sums) noexcept nogil
 @cython.locals(p=Int, j=Int, k=Int, i=Int)
 cdef void tally(Int a, Int t, Rows rows, Agents agents, Sums sums) noexcept nogil
-@cython.locals(t=Int, j=Int)
+@cython.locals(t=Int)
 cdef void clear(Sums sums, Int n_teams) noexcept nogil
+@cython.locals(j=Int)
+cdef void clear_team(Sums sums, Int t) noexcept nogil
 cdef bint lacks_room(Sums sums, Int t) noexcept nogil
 @cython.locals(p=Int, j=Int, k=Int, i=Int)
 cdef void add_classes(Int a, Int t, Rows rows, Agents agents, Sums sums) noexcept nogil
 cpdef void tally_agent(Int a, Int t, Rows rows, Agents agents, Sums sums, bint has_room) noexcept nogil
+@cython.locals(p1=Int, n=Int, a=Int, t=Int, j=Int, first=Int)
+cpdef object tally_each(long long[::1] some, Rows rows, Agents agents, Sets sets, Sums sums, bint has_room, double[:, ::1] out)
+@cython.locals(t=Int)
+cpdef object teams_without_room(Int n_teams, bint is_shared, Sums sums)
 @cython.locals(n_teams=Int, k=Int, a=Int, first=Int, is_shared=bint)
 cdef void certify(Int s, Rows rows, Agents agents, Sets sets, Sums sums) noexcept nogil
 @cython.locals(k=Int)
@@ -214,12 +224,22 @@ cpdef object certify_set(Int s, Rows rows, Agents agents, Sets sets, Sums sums)
 cpdef object bound(Int n_teams, double[::1] reg, Sums sums)
 
 # The loop
+@cython.locals(s=Int)
+cdef void look(Rows rows, Agents agents, Sets sets, Sums sums, Job job, bint is_calm) noexcept nogil
 @cython.locals(s=Int, k=Int)
-cdef void look(Rows rows, Agents agents, Sets sets, Sums sums, Job job) noexcept nogil
-cdef bint is_calm(Job job) noexcept nogil
+cpdef void conclude(double[:, ::1] certified, Sets sets, Job job, bint is_calm) noexcept nogil
+cdef bint are_calm(Job job) noexcept nogil
 cdef bint is_milestone(Int n_rounds) noexcept nogil
-@cython.locals(age=Int, has_check=bint, sweeps=Int, n=Int, k=Int)
+@cython.locals(age=Int)
+cpdef bint is_check_due(Past past, Job job) noexcept nogil
+@cython.locals(sweeps=Int, n=Int, k=Int)
+cpdef void carry(Agents agents, Ends ends, Past past, Job job) noexcept nogil
+cpdef void count_round(Job job) noexcept nogil
+@cython.locals(n_rounds=Int)
+cpdef bint may_look(Job job) noexcept nogil
+cpdef object is_look_due(double primal, double dual, Job job)
 cdef void finish_round(Rows rows, Agents agents, Ends ends, Sets sets, Past past, Job job) noexcept nogil
+@cython.locals(is_calm=bint)
 cdef void close(Rows rows, Agents agents, Ends ends, Sets sets, Past past, Sums sums, Job job) noexcept nogil
 cpdef object close_round(Rows rows, Agents agents, Ends ends, Sets sets, Past past, Sums sums, Job job)
 cpdef bint is_over(Job job) noexcept nogil

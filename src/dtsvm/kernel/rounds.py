@@ -41,14 +41,20 @@ __all__ = [
     "Sums",
     "Work",
     "apply_leap",
+    "average",
     "bound",
+    "carry",
     "certify_set",
     "close_round",
+    "conclude",
     "connected",
     "constants",
+    "count_round",
     "decide_leap",
     "decide_level",
     "has_avx2",
+    "is_check_due",
+    "is_look_due",
     "is_over",
     "is_whole",
     "keep_estimates",
@@ -56,7 +62,9 @@ __all__ = [
     "lean",
     "local_steps",
     "loosen",
+    "may_look",
     "measure",
+    "measure_nodes",
     "measure_set",
     "next_check",
     "note_end",
@@ -72,6 +80,8 @@ __all__ = [
     "sum_of_nodes",
     "take_in",
     "tally_agent",
+    "tally_each",
+    "teams_without_room",
 ]
 
 Floats = NDArray[np.float64]
@@ -212,6 +222,7 @@ class Sets:
         self.by_node = np.zeros((most, N_SHOWN + N_PRODUCTS))
         self.column, self.total = np.zeros(most), np.zeros(N_SHOWN + N_PRODUCTS)
         self.gamma, self.level = np.zeros(STEPS), np.zeros(3)
+        self.certified = np.zeros((len(columns["total_box"]), 2))  # objective and bound
 
 
 class Past:
@@ -972,16 +983,31 @@ def measure(s: int, sets: Sets, ends: Ends, past: Past, has_products: bool) -> i
     """
     begin, end = sets.set_node[s], sets.set_node[s + 1]
     for v in range(begin, end):
-        for j in range(N_SHOWN + N_PRODUCTS):
-            sets.by_node[v - begin, j] = 0.0
-        for k in range(sets.node_noted[v], sets.node_noted[v + 1]):
-            for i in range(3):
-                for j in range(2):
-                    sets.by_node[v - begin, 2 * i + j] += ends.residual[sets.noted[k], i, j]
-        if has_products:
-            for k in range(sets.node_end[v], sets.node_end[v + 1]):
-                add_products(past.z, sets.ends[k], ends.penalty, sets.by_node, v - begin)
+        measure_node(v, sets, ends, past, has_products, sets.by_node, v - begin)
     return end - begin
+
+
+def measure_node(
+    v: int, sets: Sets, ends: Ends, past: Past, has_products: bool, out: Floats, row: int
+) -> None:
+    for j in range(N_SHOWN + N_PRODUCTS):
+        out[row, j] = 0.0
+    for k in range(sets.node_noted[v], sets.node_noted[v + 1]):
+        for i in range(3):
+            for j in range(2):
+                out[row, 2 * i + j] += ends.residual[sets.noted[k], i, j]
+    if has_products:
+        for k in range(sets.node_end[v], sets.node_end[v + 1]):
+            add_products(past.z, sets.ends[k], ends.penalty, out, row)
+
+
+def measure_nodes(some: Ints, sets: Sets, ends: Ends, past: Past, has_products: bool) -> Floats:
+    """Return what some entries of `Sets.node_end` show, a row an entry: see `measure`."""
+    out = np.zeros((some.shape[0], N_SHOWN + N_PRODUCTS))
+    view = out
+    for n in range(some.shape[0]):
+        measure_node(some[n], sets, ends, past, has_products, view, n)
+    return out
 
 
 def measure_set(s: int, sets: Sets, ends: Ends, past: Past, has_products: bool) -> Floats:
@@ -1315,7 +1341,8 @@ def tally(a: int, t: int, rows: Rows, agents: Agents, sums: Sums) -> None:
     Rows that sleep beyond the horizon, the agent's travel and the way from its u to w, are on the
     same side of their margins for w as for u. So they need no look: those with λ = 0 lose nothing,
     and what those with λ = box lose follows, up to the rounding of many rounds, from X̃ᵀYλ, less
-    what the rows looked at have part in it.
+    what the rows looked at have part in it. An agent's rows are added up for themselves first, so
+    that agents may be anywhere.
     """
     p = rows.n_features
     d_weights = agents.gain[a, 0, 0] + agents.gain[a, 1, 0]
@@ -1331,19 +1358,19 @@ def tally(a: int, t: int, rows: Rows, agents: Agents, sums: Sums) -> None:
             way += square(agents.decision[a, j] - sums.w[j])
         bias = agents.decision[a, p] - sums.w[p]
         horizon = agents.travel[a] + sqrt(way / d_weights + bias * bias / d_bias)
-    bound_loss = 0.0
+    bound_loss = loss = slant = plus = minus = 0.0
     for k in range(agents.first_row[a], agents.first_row[a] + agents.n_rows[a]):
         i = rows.ids[k]
         weight, box, y = rows.dual[i], rows.box[i], rows.y[i]
         if y > 0.0:
-            sums.plus[t] += weight
+            plus += weight
         else:
-            sums.minus[t] += weight
+            minus += weight
         if rows.until[i] > horizon and (weight == 0.0 or weight == box):
             bound_loss += weight
             continue
         margin = y * (dot(rows, rows.at[k], sums.w) + sums.w[p])
-        sums.loss[t] += box * max(0.0, 1.0 - margin)
+        loss += box * max(0.0, 1.0 - margin)
         if weight == 0.0:
             continue
         add(rows, rows.at[k], y * weight, sums.seen)
@@ -1352,12 +1379,16 @@ def tally(a: int, t: int, rows: Rows, agents: Agents, sums: Sums) -> None:
         if inside > 0.0:
             add(rows, rows.at[k], inside, sums.one)
             sums.one[p] += inside
-            sums.slant[t] += inside * y
+            slant += inside * y
     if bound_loss > 0.0:
         reached = 0.0
         for j in range(p + 1):
             reached += (agents.pull[a, j] - sums.seen[j]) * sums.w[j]
-        sums.loss[t] += max(0.0, bound_loss - reached)
+        loss += max(0.0, bound_loss - reached)
+    sums.loss[t] += loss
+    sums.slant[t] += slant
+    sums.plus[t] += plus
+    sums.minus[t] += minus
     for j in range(p + 1):
         sums.pull[t, j] += agents.pull[a, j]
         sums.room[t, j] += sums.one[j]
@@ -1365,15 +1396,19 @@ def tally(a: int, t: int, rows: Rows, agents: Agents, sums: Sums) -> None:
 
 def clear(sums: Sums, n_teams: int) -> None:
     for t in range(n_teams):
-        sums.loss[t] = 0.0
-        sums.slant[t] = 0.0
-        sums.plus[t] = 0.0
-        sums.minus[t] = 0.0
-        for j in range(sums.common.shape[0]):
-            sums.pull[t, j] = 0.0
-            sums.room[t, j] = 0.0
-            sums.positive[t, j] = 0.0
-            sums.negative[t, j] = 0.0
+        clear_team(sums, t)
+
+
+def clear_team(sums: Sums, t: int) -> None:
+    sums.loss[t] = 0.0
+    sums.slant[t] = 0.0
+    sums.plus[t] = 0.0
+    sums.minus[t] = 0.0
+    for j in range(sums.common.shape[0]):
+        sums.pull[t, j] = 0.0
+        sums.room[t, j] = 0.0
+        sums.positive[t, j] = 0.0
+        sums.negative[t, j] = 0.0
 
 
 def lacks_room(sums: Sums, t: int) -> bool:
@@ -1405,6 +1440,35 @@ def tally_agent(a: int, t: int, rows: Rows, agents: Agents, sums: Sums, has_room
         tally(a, t, rows, agents, sums)
     else:
         add_classes(a, t, rows, agents, sums)
+
+
+def tally_each(
+    some: Ints, rows: Rows, agents: Agents, sets: Sets, sums: Sums, has_room: bool, out: Floats
+) -> None:
+    """Write what each of some agents would add to its team's sums, a row an agent.
+
+    With room: loss, slant, plus, minus, pull and room. Else: positive and negative.
+    """
+    p1 = sums.common.shape[0]
+    with cython.nogil:
+        for n in range(some.shape[0]):
+            a = some[n]
+            t = sets.team[a]
+            clear_team(sums, t)
+            tally_agent(a, t, rows, agents, sums, has_room)
+            if has_room:
+                out[n, 0], out[n, 1] = sums.loss[t], sums.slant[t]
+                out[n, 2], out[n, 3] = sums.plus[t], sums.minus[t]
+            first = 4 if has_room else 0
+            for j in range(p1):
+                out[n, first + j] = sums.pull[t, j] if has_room else sums.positive[t, j]
+                out[n, first + p1 + j] = sums.room[t, j] if has_room else sums.negative[t, j]
+
+
+def teams_without_room(n_teams: int, is_shared: bool, sums: Sums) -> list[bool]:
+    """Say of each team whether its classes are needed, once all agents have been tallied."""
+    repair(sums, n_teams, is_shared)
+    return [bool(needs_classes(sums, t, is_shared)) for t in range(n_teams)]
 
 
 def certify(s: int, rows: Rows, agents: Agents, sets: Sets, sums: Sums) -> None:
@@ -1552,24 +1616,37 @@ def bound(n_teams: int, reg: Floats, sums: Sums) -> tuple[float, float]:
 # The loop
 
 
-def look(rows: Rows, agents: Agents, sets: Sets, sums: Sums, job: Job) -> None:
-    """Certify every set: is its gap small? If not, wait the longer the larger it is.
-
-    A gap is small against its bound or, if all rows of the set fit, against its total box.
-    """
-    objective = lower = worst = 0.0
+def look(
+    rows: Rows, agents: Agents, sets: Sets, sums: Sums, job: Job, is_calm: bool
+) -> None:  # fmt: skip
+    """Certify every set."""
     for s in range(sets.set_agent.shape[0] - 1):
         certify(s, rows, agents, sets, sums)
-        objective += sums.objective
-        lower += sums.bound
+        sets.certified[s, 0] = sums.objective
+        sets.certified[s, 1] = sums.bound
+    conclude(sets.certified, sets, job, is_calm)
+
+
+def conclude(certified: Floats, sets: Sets, job: Job, is_calm: bool) -> None:
+    """From every set's objective and bound: is its gap small? If not, wait the longer for it.
+
+    A gap is small against its bound or, if all rows of the set fit, against its total box. A look
+    that only shows progress ends nothing and puts off nothing.
+    """
+    objective = lower = worst = 0.0
+    for s in range(certified.shape[0]):
+        objective += certified[s, 0]
+        lower += certified[s, 1]
         least = 1e-6 * max(sets.total_box[s], TINY)
-        worst = max(worst, (sums.objective - sums.bound) / max(sums.bound, least))
+        worst = max(worst, (certified[s, 0] - certified[s, 1]) / max(certified[s, 1], least))
     k = job.done - 1
     job.log[k, 4] = objective
     job.log[k, 5] = 0.0
     if objective > lower:
         job.log[k, 5] = (objective - lower) / lower if lower > 0.0 else INF
     job.is_certified = True
+    if not is_calm:
+        return
     job.is_converged = worst <= job.gap_tol
     over = within(worst / job.gap_tol, 1.0, 100.0) if job.gap_tol > 0.0 else 100.0
     share = 0.05 + 0.15 * log10(over)
@@ -1577,7 +1654,7 @@ def look(rows: Rows, agents: Agents, sets: Sets, sums: Sums, job: Job) -> None:
     job.next_look = n_rounds + max(2.0, floor(share * n_rounds))
 
 
-def is_calm(job: Job) -> bool:
+def are_calm(job: Job) -> bool:
     """Whether agents agree and rest, and the last look was long enough ago."""
     if job.primal > job.residual_tol or job.dual > job.residual_tol:
         return False
@@ -1589,11 +1666,15 @@ def is_milestone(n_rounds: int) -> bool:
     return n_rounds >= 64 and n_rounds & (n_rounds - 1) == 0
 
 
-def finish_round(rows: Rows, agents: Agents, ends: Ends, sets: Sets, past: Past, job: Job) -> None:
-    """Carry all messages of a round, log it, take a snapshot, check."""
+def is_check_due(past: Past, job: Job) -> bool:
+    """Whether penalties are balanced at the end of this round."""
     age = job.age + job.done + 1
-    has_check = job.has_checks and age == last_check(age, past.is_warm)
-    exchange(agents, ends, job, has_check)
+    return job.has_checks and age == last_check(age, past.is_warm)
+
+
+def carry(agents: Agents, ends: Ends, past: Past, job: Job) -> None:
+    """Carry all messages of a round, log it, take a snapshot."""
+    exchange(agents, ends, job, is_check_due(past, job))
     job.dual = max(job.dual, drifting(agents))
     sweeps = 0
     for n in range(agents.used.shape[0]):
@@ -1601,9 +1682,19 @@ def finish_round(rows: Rows, agents: Agents, ends: Ends, sets: Sets, past: Past,
     k = job.done
     job.log[k, 0], job.log[k, 1] = job.primal, job.dual
     job.log[k, 2], job.log[k, 3] = sweeps, job.looks
-    remember(age, past, agents, ends)
-    if has_check:
-        check(age, rows, agents, ends, sets, past)
+    remember(job.age + job.done + 1, past, agents, ends)
+
+
+def finish_round(rows: Rows, agents: Agents, ends: Ends, sets: Sets, past: Past, job: Job) -> None:
+    """Carry all messages of a round, check."""
+    carry(agents, ends, past, job)
+    if is_check_due(past, job):
+        check(job.age + job.done + 1, rows, agents, ends, sets, past)
+    count_round(job)
+
+
+def count_round(job: Job) -> None:
+    """Put a round in the books."""
     job.done += 1
     job.all_looks += job.looks
     job.is_certified = False
@@ -1614,13 +1705,9 @@ def close(
 ) -> None:
     """End a round, and look at the certificate where that is worth while."""
     finish_round(rows, agents, ends, sets, past, job)
-    if job.gap_tol > 0.0 and is_calm(job):
-        look(rows, agents, sets, sums, job)
-    elif job.gap_tol > 0.0 and is_milestone(job.begun + job.done):
-        following = job.next_look
-        look(rows, agents, sets, sums, job)
-        job.next_look = following
-        job.is_converged = False
+    is_calm = are_calm(job)
+    if job.gap_tol > 0.0 and (is_calm or is_milestone(job.begun + job.done)):
+        look(rows, agents, sets, sums, job, is_calm)
 
 
 def close_round(
@@ -1629,6 +1716,19 @@ def close_round(
     """End a round whose local steps somebody else took; `job.looks` is what they looked at."""
     with cython.nogil:
         close(rows, agents, ends, sets, past, sums, job)
+
+
+def may_look(job: Job) -> bool:
+    """Whether it is time for a look, should agents be calm, or in any case."""
+    n_rounds = job.begun + job.done
+    return job.gap_tol > 0.0 and (n_rounds >= job.next_look or is_milestone(n_rounds))
+
+
+def is_look_due(primal: float, dual: float, job: Job) -> tuple[bool, bool]:
+    """Whether to look at the certificate, and whether agents everywhere are calm."""
+    job.primal, job.dual = primal, dual
+    is_calm = bool(are_calm(job))
+    return is_calm or bool(is_milestone(job.begun + job.done)), is_calm
 
 
 def is_over(job: Job) -> bool:

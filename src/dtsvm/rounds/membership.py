@@ -6,7 +6,7 @@ they have the same task, and across a network link between tasks of one group if
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,8 +35,9 @@ class Membership:
         *,
         personal: bool = False,
         dtype: DTypeLike = np.float64,
+        make_state: Callable[[int, Settings, DTypeLike], State] = State,
     ) -> None:
-        self.state = State(n_features, settings, dtype)
+        self.state = make_state(n_features, settings, dtype)
         self.is_personal = personal
         self.neighbours: dict[Node, dict[Node, None]] = {}
         self.group: dict[Task, int] = {}

@@ -5,8 +5,9 @@ A plan is derived anew after every change and never written; compiled code takes
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -29,11 +30,14 @@ class Elsewhere:
     """What cannot be seen from this process, by agent slot; empty if all agents are here.
 
     size : A. flow : `penalty.link_flow` of the network. square : mean squared feature.
+    norms, boxes : ‖x‖² and box of an agent's rows, one by one, where only they are elsewhere.
     """
 
     size: dict[int, float] = field(default_factory=dict)
     flow: dict[int, float] = field(default_factory=dict)
     square: dict[int, float] = field(default_factory=dict)
+    norms: dict[int, Floats] = field(default_factory=dict)
+    boxes: dict[int, Floats] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,7 @@ class Plan:
     size : A, how many of an agent's set count in the objective (relays do not), by slot.
     traffic : messages and bytes over network links in a round.
     rows, agents, ends, sets, sums, work : as compiled code takes them.
+    boxes : Σ box of a set's rows, set by set.
     """
 
     tables: Tables
@@ -64,6 +69,13 @@ class Plan:
     end_order: Slots  # slots of all ends, likewise
     start: Floats  # (·, 2), ρ begun with, by agent slot
     reg: Floats  # (·, 3), by agent slot
+    boxes: list[float]
+    columns: tuple[dict[str, Any], Callable[[Slots], Any]]  # of agents; ends over such links
+
+    def share(self, own: Slots, firsts: Slots) -> tuple[Any, Any]:
+        """Agents and ends as compiled code takes them, for these agents and links alone."""
+        columns, ends_over = self.columns
+        return compiled.Agents({**columns, "used": own}), ends_over(firsts)
 
     @cached_property
     def sets(self) -> Any:
@@ -121,17 +133,19 @@ def derive(
     square = _squares(tables, sets, elsewhere)
     start = _start_penalties(tables, settings, (sets, firsts, size, square), elsewhere)
     reg = _regularisers(tables, square)
-    agents = compiled.Agents({
+    columns = {
         **{name: tables.agents.open(name) for name in ITERATES},
         "is_relay": tables.agents.open("is_relay"), "used": used,
         "first_row": first_row, "n_rows": n_rows, "first_end": first_end, "n_ends": n_ends,
         "has_offset": has_offset, "start": start, "size": size, "reg": reg,
         "n_listed": np.zeros(capacity, np.int64), "wake": np.full(capacity, -1.0),
-    })  # fmt: skip
+    }  # fmt: skip
+    ends_over = partial(_end_record, tables, settings, end_order)
     rows = tables.record(row_order, np.zeros(len(row_order), np.int32))
     return Plan(
-        tables, used, firsts, sets, *parts, size, _traffic(tables, firsts), rows, agents,
-        _end_record(tables, settings, end_order, firsts), n_rows, row_order, end_order, start, reg,
+        tables, used, firsts, sets, *parts, size, _traffic(tables, firsts), rows,
+        compiled.Agents(columns), ends_over(firsts), n_rows, row_order, end_order, start, reg,
+        _boxes(tables, sets, elsewhere), (columns, ends_over),
     )  # fmt: skip
 
 
@@ -208,12 +222,28 @@ def _squares(tables: Tables, sets: list[Slots], elsewhere: Elsewhere) -> Floats:
     square = np.ones(tables.agents.capacity)
     norms = tables.rows["norms"]
     for agents in sets:
-        slots = np.concatenate([tables.row_slots[a] for a in agents.tolist()])
-        if len(slots):
-            square[agents] = max(float(norms[slots].mean() / tables.n_features), 1e-12)
+        each = [
+            elsewhere.norms[a] if a in elsewhere.norms else norms[tables.row_slots[a]]
+            for a in agents.tolist()
+        ]
+        found = np.concatenate(each)
+        if len(found):
+            square[agents] = max(float(found.mean() / tables.n_features), 1e-12)
     for agent, known in elsewhere.square.items():
         square[agent] = known
     return square
+
+
+def _boxes(tables: Tables, sets: list[Slots], elsewhere: Elsewhere) -> list[float]:
+    box, known = tables.rows["box"], elsewhere.boxes
+    return [
+        float(
+            np.concatenate(
+                [known[a] if a in known else box[tables.row_slots[a]] for a in agents.tolist()]
+            ).sum()
+        )
+        for agents in sets
+    ]
 
 
 def _start_penalties(
@@ -271,7 +301,7 @@ def _set_columns(plan: Plan) -> dict[str, NDArray[Any]]:
     ends, noted, node_end, node_noted = [], [], [0], [0]
     counts = {"agent": [0], "node": [0], "team": [0]}
     team = np.zeros(tables.agents.capacity, np.int64)
-    shares, boxes = [], []
+    shares = []
     for agents in plan.parts:
         mine, node = plan.ends_of(agents)
         across = is_across[mine] > 0
@@ -286,7 +316,6 @@ def _set_columns(plan: Plan) -> dict[str, NDArray[Any]]:
         noted.append(kept)
         share = _teams(plan, agents, team)
         shares.append(share)
-        boxes.append(tables.rows["box"][_rows_of(tables, agents)].sum())
         for name, n in (("agent", len(agents)), ("node", len(begins) - 1), ("team", len(share))):
             counts[name].append(counts[name][-1] + n)
     none = np.zeros(0, np.int64)
@@ -296,12 +325,8 @@ def _set_columns(plan: Plan) -> dict[str, NDArray[Any]]:
         "team": team, "ends": np.concatenate([none, *ends]),
         "noted": np.concatenate([none, *noted]), "node_end": np.array(node_end, np.int64),
         "node_noted": np.array(node_noted, np.int64),
-        "share": np.concatenate([np.zeros(0), *shares]), "total_box": np.array(boxes, float),
+        "share": np.concatenate([np.zeros(0), *shares]), "total_box": np.array(plan.boxes, float),
     }  # fmt: skip
-
-
-def _rows_of(tables: Tables, agents: Slots) -> Slots:
-    return np.concatenate([np.zeros(0, np.int64), *(tables.row_slots[a] for a in agents.tolist())])
 
 
 def _teams(plan: Plan, agents: Slots, team: Slots) -> Floats:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,7 @@ class Memory:
     n_threads: int | None = None
     seconds: float = 0.0
     history: History = field(default_factory=History)
+    has_all_rows: ClassVar[bool] = True  # in this process
 
     def __post_init__(self) -> None:
         self._rng = np.random.default_rng(self.seed)
@@ -83,20 +84,20 @@ class Memory:
 
         Without `tol` it runs `max_rounds`. Ctrl-C ends it with the state of the last whole round.
         """
-        run = Run(time.perf_counter(), self.n_rounds, tol)
+        run = Run(self._now(), self.n_rounds, tol)
         status, self._next_look, is_certified = Status.MAX_ROUNDS, 0.0, False
         chunk, last = (1 if on_round else self._first_chunk()), self.n_rounds + max_rounds
         try:
             while self.n_rounds < last and status is Status.MAX_ROUNDS:
-                before = time.perf_counter()
+                before = self._now()
                 is_certified, is_done = self._advance(min(chunk, last - self.n_rounds), run)
                 if is_done:
                     status = Status.CONVERGED
-                elif max_seconds is not None and time.perf_counter() - run.started > max_seconds:
+                elif max_seconds is not None and self._now() - run.started > max_seconds:
                     status = Status.TIME_LIMIT
                 if on_round:
                     on_round(self._info(status, run.started))
-                elif time.perf_counter() - before < CHUNK_SECONDS / 4:
+                elif self._now() - before < CHUNK_SECONDS / 4:
                     chunk = min(2 * chunk, 4096)
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
@@ -121,6 +122,9 @@ class Memory:
         self.history.append(history)
         self.state.before = self.n_rounds - self.state.age
 
+    def _now(self) -> float:
+        return time.perf_counter()
+
     def _first_chunk(self) -> int:
         """How many rounds with a sweep each surely do not take long."""
         tables = self.state.tables
@@ -131,9 +135,13 @@ class Memory:
         """Put a certificate beside the last round."""
         row = self.history.last
         if len(row):
-            each = certificates(self.state)
+            each = self.certificates()
             whole = Certificate(sum(c.objective for c in each), sum(c.bound for c in each))
             row["objective"], row["gap"] = whole.objective, whole.gap
+
+    def certificates(self) -> list[Certificate]:
+        """Certify every set of agents that agrees among itself."""
+        return certificates(self.state)
 
     def _info(self, status: Status, started: float) -> Info:
         row = self.history.last[0] if self.n_rounds else NO_ROUND
@@ -146,7 +154,7 @@ class Memory:
             dual_residual=float(row["dual_residual"]),
             messages_sent=int(row["messages_sent"]),
             bytes_sent=int(row["bytes_sent"]),
-            seconds=self.seconds + time.perf_counter() - started,
+            seconds=self.seconds + self._now() - started,
         )
 
     def _advance(self, n: int, run: Run) -> tuple[bool, bool]:

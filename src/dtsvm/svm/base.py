@@ -392,6 +392,6 @@ def frame_columns(estimator: Any) -> tuple[Columns, bool]:
 @cache
 def _remembered(kind: Any) -> tuple[str, ...]:
     """The parameters of an estimator that its model remembers."""
-    left_out = ("network", "callback")
+    left_out = ("network", "callback", "engine")  # which engine ran does not matter
     names: list[str] = kind._get_param_names()
     return tuple(name for name in names if name not in left_out)

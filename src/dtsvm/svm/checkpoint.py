@@ -37,6 +37,7 @@ def save(live: Holding, path: str | PathLike[str]) -> None:
 
 def to_bytes(live: Holding) -> bytes:
     """Return a session as the content of its file."""
+    live._need_all_rows("Saving a session")
     members, memory = live._need_rows()
     arrays: Arrays = {"history": memory.history.array()}
     for name, table in _tables(members).items():

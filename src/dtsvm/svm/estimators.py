@@ -71,6 +71,9 @@ class DTSVM(Continuing, Networked):
         Seconds at most.
     n_jobs : int, optional
         Threads for large problems; all cores by default. The result does not depend on it.
+    engine : {"memory", "mpi"}, default="memory"
+        Who carries the rounds: this process, or all ranks of an MPI program, each of which makes
+        the same calls. The result does not depend on it.
     callback : callable, optional
         Called with an `Info` after every round.
 
@@ -153,6 +156,7 @@ class DTSVM(Continuing, Networked):
         max_rounds: int = 10_000,
         max_seconds: float | None = None,
         n_jobs: int | None = None,
+        engine: str = "memory",
         callback: Callable[[Info], None] | None = None,
     ) -> None:
         self.network = network
@@ -177,6 +181,7 @@ class DTSVM(Continuing, Networked):
         self.max_rounds = max_rounds
         self.max_seconds = max_seconds
         self.n_jobs = n_jobs
+        self.engine = engine
         self.callback = callback
 
     def _session(self, network: Network) -> Session:
@@ -203,7 +208,8 @@ class DSVM(Continuing, Networked):
     ----------
     network, C, node_penalty, relaxation, positive, class_weight, relays, local, tol, max_rounds
         As in `DTSVM`; likewise `probability`, `warm_start`, `task_column`, `node_column`,
-        `max_seconds`, `n_jobs` and `callback`. A node penalty of 2η gives the cited paper's at η.
+        `max_seconds`, `n_jobs`, `engine` and `callback`. A node penalty of 2η gives the cited
+        paper's at η.
 
     Examples
     --------
@@ -236,6 +242,7 @@ class DSVM(Continuing, Networked):
         max_rounds: int = 10_000,
         max_seconds: float | None = None,
         n_jobs: int | None = None,
+        engine: str = "memory",
         callback: Callable[[Info], None] | None = None,
     ) -> None:
         self.network = network
@@ -254,6 +261,7 @@ class DSVM(Continuing, Networked):
         self.max_rounds = max_rounds
         self.max_seconds = max_seconds
         self.n_jobs = n_jobs
+        self.engine = engine
         self.callback = callback
 
     def _session(self, network: Network) -> Session:

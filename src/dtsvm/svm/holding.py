@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dtsvm.rounds import Membership
-from dtsvm.runtime import Memory
+from dtsvm.svm.engines import begin
 from dtsvm.svm.presence import Event
 from dtsvm.svm.questions import ask, question_groups, side
 from dtsvm.svm.reachable import Reachable
@@ -25,18 +25,15 @@ class Holding(Reachable):
     """The writing half of `Session`: what its public methods change."""
 
     _carrier: dict[str, Any]
+    _engine: str = "memory"
 
     def _open(self, n_features: int, dtype: Any = np.float64) -> Membership:
         """Make the membership when the length of a row is known."""
         if self._members is None:
-            self._members = Membership(
-                n_features, self._settings, personal=self._options["personal"], dtype=dtype
+            rows = n_features, dtype, self._options["personal"]
+            self._members, self._memory = begin(
+                self._engine, self._start, self._settings, self._carrier, rows
             )
-            for node in self._start.nodes if self._start else ():
-                self._members.add_node(node)
-            for u, v in self._start or ():
-                self._members.link(u, v)
-            self._memory = Memory(self._members.state, **self._carrier)
         return self._members
 
     def _enter_all(self, table: Training) -> None:

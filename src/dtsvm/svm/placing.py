@@ -48,7 +48,7 @@ class Networked(ConsensusSVM):
             type(self).__name__, network, C=self.C, common_reg=common_reg,
             specific_reg=specific_reg, node_penalty=self.node_penalty,
             relaxation=self.relaxation, local=self.local, tol=self.tol, relays=self.relays,
-            n_jobs=self.n_jobs, **more,
+            n_jobs=self.n_jobs, engine=self.engine, **more,
         )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from dtsvm.data.labels import begin_classes, check_labels, label_codes
 from dtsvm.errors import DataError, NetworkError, did_you_mean
 from dtsvm.problem import Certificate, Model, Network, Settings, TaskModel
-from dtsvm.rounds import Info, Membership, average, certificates
+from dtsvm.rounds import Info, Membership, average
 from dtsvm.runtime import Memory
 from dtsvm.svm.classifier import LinearClassifier
 from dtsvm.svm.rows import session_rows
@@ -194,6 +194,13 @@ class Presence:
             raise DataError("The session is empty: let a task enter a node first.")
         return self._members, self._memory
 
+    def _need_all_rows(self, what: str) -> None:
+        if not self._need_rows()[1].has_all_rows:
+            raise DataError(
+                f"{what} needs all rows in one process, but with engine='mpi' they are at several "
+                "ranks: use engine='memory'."
+            )
+
     def _answer(self, task: Task) -> TaskModel:
         """Return the classifiers of one task, in training or finished."""
         if task in self._finished:
@@ -203,6 +210,7 @@ class Presence:
 
     def _blocks(self) -> dict[tuple[Node, Task], tuple[NDArray[Any], NDArray[np.float64]]]:
         """Return the rows and ±1 labels of every node and task that has some."""
+        self._need_all_rows("Choosing")
         state = self._need_rows()[0].state
         found = {}
         for task in self.tasks:
@@ -220,7 +228,7 @@ class Presence:
         state = self._need_rows()[0].state
         mine = [agent for t in tasks for held in self._holders(t).values() for agent in held]
         sets = set(state.plan.common_part[mine].tolist())
-        each = zip(state.plan.parts, certificates(state), strict=True)
+        each = zip(state.plan.parts, self._need_rows()[1].certificates(), strict=True)
         some = [one for part, one in each if int(state.plan.common_part[part[0]]) in sets]
         whole = Certificate(sum(c.objective for c in some), sum(c.bound for c in some))
         return Certified(whole.objective, whole.gap)

@@ -13,6 +13,7 @@ from dtsvm.errors import DataError, NetworkError, ParameterError, did_you_mean
 from dtsvm.problem import Network, Settings
 from dtsvm.problem.settings import choice, count, positive
 from dtsvm.rounds import Info
+from dtsvm.svm.engines import ENGINES, check_engine
 from dtsvm.svm.kept import Kept
 from dtsvm.svm.questions import Question
 from dtsvm.svm.rows import row_weights
@@ -43,6 +44,9 @@ class Session(Kept):
         Seed of the losses.
     n_jobs : int, optional
         Threads; the result does not depend on it.
+    engine : {"memory", "mpi"}, default="memory"
+        Who carries the rounds: this process, or all ranks of an MPI program, each of which makes
+        the same calls. The result does not depend on it.
 
     Examples
     --------
@@ -81,6 +85,7 @@ class Session(Kept):
         loss: float = 0.0,
         seed: int = 0,
         n_jobs: int | None = None,
+        engine: str = "memory",
     ) -> None:
         chosen = Settings.checked(
             self._owner, C=C, common_reg=common_reg, specific_reg=specific_reg,
@@ -92,6 +97,9 @@ class Session(Kept):
         _check_loss(loss)
         if n_jobs is not None and n_jobs != -1:
             count(self._owner, "n_jobs", n_jobs)
+        choice(self._owner, "engine", engine, ENGINES)
+        check_engine(engine)
+        self._engine = engine
         super().__init__(network, chosen)
         self._options = {"personal": personal, "relays": relays}
         self._carrier: dict[str, Any] = {

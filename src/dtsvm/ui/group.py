@@ -12,7 +12,7 @@ import click
 
 from dtsvm.errors import DtsvmError, did_you_mean
 
-__all__ = ["LazyGroup"]
+__all__ = ["LazyGroup", "to_one_line"]
 
 
 class LazyGroup(click.Group):
@@ -68,10 +68,11 @@ class LazyGroup(click.Group):
         except Exception as error:
             if ctx.params["debug"]:
                 raise
-            raise _to_one_line(error) from error
+            raise to_one_line(error) from error
 
 
-def _to_one_line(error: Exception) -> click.ClickException:
+def to_one_line(error: BaseException) -> click.ClickException:
+    """Word an error for the command line."""
     if isinstance(error, DtsvmError):
         shown = click.ClickException(str(error))
         shown.exit_code = error.exit_code  # type: ignore[misc]

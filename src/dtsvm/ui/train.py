@@ -24,6 +24,7 @@ from dtsvm.svm.model_file import save_model
 from dtsvm.svm.names import find_name, read_links
 from dtsvm.ui.compare import WAYS, fit_chosen, node_lines
 from dtsvm.ui.judging import judge
+from dtsvm.ui.ranks import engine_for, is_first, one_voice
 from dtsvm.ui.rows import ModelRows
 from dtsvm.ui.settings import (
     SHAPES,
@@ -78,6 +79,7 @@ REMEDIES = {
 )
 @add_settings
 @click.pass_context
+@one_voice
 def train(ctx: click.Context, /, files: tuple[Path, ...], out: Path, method: str, **_: Any) -> None:
     """Train on the rows of FILES and write a model.
 
@@ -105,9 +107,10 @@ def train(ctx: click.Context, /, files: tuple[Path, ...], out: Path, method: str
     rows = read_training(files, choice)
     kind = _estimator(ctx, method, rows.train)
     settings = _settings(given, rows.train)
-    estimator = _fit(kind, settings, rows.train)
+    estimator = _fit(kind, settings | engine_for(kind, files), rows.train)
     model = _model(estimator, rows, choice)
-    save_model(model, out)
+    if is_first():
+        save_model(model, out)
     _report(estimator, rows, out)
     if rows.test is not None:
         click.echo(f"\nOn {len(rows.test.X):,} rows held out:")

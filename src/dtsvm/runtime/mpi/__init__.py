@@ -1,0 +1,1 @@
+"""Nodes spread over the ranks of an MPI program: many cores, many machines, the same bits."""

@@ -1,0 +1,77 @@
+"""The ranks of this program: how many, which one this is, and how they end together."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from types import TracebackType
+from typing import Any
+
+from dtsvm.errors import ParameterError
+
+__all__ = ["end_all", "end_together", "is_one_of_several", "world"]
+
+# What launchers tell their ranks: MPICH and Intel, Open MPI, MVAPICH, Slurm with PMIx.
+SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
+MISSING = (
+    "engine='mpi' needs mpi4py and an MPI library: pip install 'dtsvm[mpi]', and where the machine "
+    "has no MPI of its own, pip install mpich."
+)
+SECONDS_BEFORE_SPEAKING = 0.3  # times the rank
+
+
+def is_one_of_several() -> bool:
+    """Whether a launcher (mpiexec, srun) started this process as one of several ranks.
+
+    Examples
+    --------
+    >>> from dtsvm.runtime.mpi.ranks import is_one_of_several
+    >>> is_one_of_several()
+    False
+    """
+    sizes = [os.environ.get(name, "") for name in SIZES]
+    if any(size.isdigit() and int(size) > 1 for size in sizes):
+        return True
+    return "PMIX_RANK" in os.environ and int(os.environ.get("SLURM_NTASKS", "1")) > 1
+
+
+def world() -> Any:
+    """Return the communicator of all ranks."""
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        raise ParameterError(MISSING) from error
+    return MPI.COMM_WORLD
+
+
+def end_together() -> None:
+    """Let an error that nobody catches end all ranks: the others would wait for this one."""
+    if world().size > 1 and not isinstance(sys.excepthook, _EndAll):
+        sys.excepthook = _EndAll(sys.excepthook)
+
+
+class _EndAll:
+    """An excepthook that ends all ranks."""
+
+    def __init__(self, shown: Any) -> None:
+        self._shown = shown
+
+    def __call__(
+        self, kind: type[BaseException], error: BaseException, trace: TracebackType | None
+    ) -> None:
+        wait_for_turn()
+        self._shown(kind, error, trace)
+        end_all(130 if issubclass(kind, KeyboardInterrupt) else 1)
+
+
+def wait_for_turn() -> None:
+    """Let a lower rank speak first: if it failed as well, it has ended all by then."""
+    time.sleep(SECONDS_BEFORE_SPEAKING * world().rank)
+
+
+def end_all(code: int) -> None:
+    """End every rank with an exit code, whatever they are doing."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    world().Abort(code)

@@ -1,0 +1,170 @@
+"""One rank's share: who is here is known at every rank, rows are at their node's rank alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from dtsvm.errors import DataError
+from dtsvm.problem.settings import Settings
+from dtsvm.rounds import Elsewhere, State
+from dtsvm.runtime.mpi.collect import gather_rows
+from dtsvm.runtime.mpi.place import place_nodes
+
+__all__ = ["Share"]
+
+Slots = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class Share(State):
+    """The agents of all ranks, with the rows of this one's nodes.
+
+    Every rank is told of every change. Agents and links are known everywhere, so that every rank
+    derives the same plan; their numbers are right where they are worked on, and everywhere once
+    training has ended. Rows that a rank is given of another one's node are left aside.
+
+    Parameters
+    ----------
+    n_features, settings, dtype
+        As in `State`.
+    comm : mpi4py communicator
+        The ranks.
+    network : (n_nodes, links)
+        Nodes and links known from the beginning; who comes later goes to the rank with the fewest.
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        settings: Settings,
+        dtype: DTypeLike = np.float64,
+        *,
+        comm: Any,
+        network: tuple[int, Slots],
+    ) -> None:
+        super().__init__(n_features, settings, dtype)
+        self.comm = comm
+        n_nodes, links = network
+        self.rank_of_node = place_nodes(np.ones(n_nodes, np.int64), links, comm.size)
+
+    # Where
+
+    def ranks(self, agents: Any) -> Slots:
+        """Return the ranks of agents."""
+        nodes = self.tables.agents["node"][agents]
+        self._place_newcomers(int(nodes.max(initial=-1)) + 1)
+        return np.asarray(self.rank_of_node[nodes])
+
+    def is_here(self, agent: int) -> bool:
+        """Whether an agent is at this rank."""
+        return bool(self.ranks(np.array([agent]))[0] == self.comm.rank)
+
+    def _place_newcomers(self, n_nodes: int) -> None:
+        while len(self.rank_of_node) < n_nodes:
+            counts = np.bincount(self.rank_of_node, minlength=self.comm.size)
+            self.rank_of_node = np.append(self.rank_of_node, counts.argmin())
+
+    def _place_by_rows(self, agent: Slots) -> None:
+        """Place nodes by their rows, which come all at once.
+
+        Where every rank was given all rows, nodes are placed to cut few links; where each was given
+        rows of its own, a node is where its rows are.
+        """
+        agents, ends = self.tables.agents, self.tables.ends
+        n_nodes = max(int(agents["node"][agents.used].max(initial=-1)) + 1, len(self.rank_of_node))
+        mine = np.bincount(agents["node"][agent], minlength=n_nodes).astype(np.int64)
+        counts = np.empty((self.comm.size, n_nodes), np.int64)
+        self.comm.Allgather(mine, counts)
+        across = ends.used[ends["is_across"][ends.used] > 0]
+        links = np.stack([agents["node"][ends["owner"][across]], ends["other_node"][across]], 1)
+        placed = place_nodes(counts.max(axis=0), np.unique(np.sort(links, 1), axis=0), len(counts))
+        if not (counts == counts[0]).all():
+            _refuse_mixture(counts)
+            placed = np.where(counts.any(axis=0), counts.argmax(axis=0), placed)
+        self.rank_of_node = placed
+
+    # Changes
+
+    def adopt_rows(
+        self,
+        X: Any,
+        y: Floats,
+        agent: Slots,
+        weight: Floats | None = None,
+        at: Slots | None = None,
+    ) -> None:
+        """Take over the rows of this rank's nodes: see `Tables.adopt_rows`."""
+        self._place_by_rows(agent)
+        here = self.ranks(agent) == self.comm.rank
+        if not here.all():
+            wanted = np.flatnonzero(here) if at is None else np.unique(at[here])
+            at = None if at is None else np.searchsorted(wanted, at[here])
+            X, y, agent = X[wanted], y[here], agent[here]
+            weight = None if weight is None else weight[here]
+        super().adopt_rows(X, y, agent, weight, at)
+
+    def add_rows(self, agent: int, X: Any, y: Floats, weight: Floats | None = None) -> None:
+        """Give an agent more rows, at its rank."""
+        if self.is_here(agent):
+            super().add_rows(agent, X, y, weight)
+        self._touch()
+
+    def share_rows(self, agent: int, at: Slots, y: Floats, weight: Floats | None = None) -> None:
+        """Give an agent rows that lie at its rank already."""
+        if self.is_here(agent):
+            super().share_rows(agent, at, y, weight)
+        self._touch()
+
+    def drop_rows(self, agent: int, is_dropped: NDArray[np.bool_]) -> None:
+        """Take rows away from an agent, at its rank."""
+        if self.is_here(agent):
+            super().drop_rows(agent, is_dropped)
+        self._touch()
+
+    def n_rows(self, agent: int) -> int:
+        """How many rows an agent has, wherever it is."""
+        root = int(self.ranks(np.array([agent]))[0])
+        return int(self.comm.bcast(super().n_rows(agent), root=root))
+
+    # What follows
+
+    def prepare(self) -> None:
+        """Derive what the last changes made stale, at every rank alike."""
+        if self.is_stale:
+            self._elsewhere = self._look_elsewhere()
+        super().prepare()
+
+    def _look_elsewhere(self) -> Elsewhere:
+        """‖x‖² and box of every row elsewhere: penalties begin with a mean over all rows."""
+        used = self.tables.agents.used
+        rank = self.ranks(used)
+        own = used[rank == self.comm.rank].tolist()
+        lists = [self.tables.row_slots[a] for a in own]
+        slots = np.concatenate([np.zeros(0, np.int64), *lists])
+        rows = self.tables.rows
+        counts = gather_rows(self.comm, np.array([len(one) for one in lists], np.float64))
+        both = gather_rows(self.comm, np.stack([rows["norms"][slots], rows["box"][slots]], 1))
+        order = used[np.argsort(rank, kind="stable")].tolist()
+        stops = np.cumsum(counts.astype(np.int64))
+        parts = dict(zip(order, np.split(both, stops)[:-1], strict=True))
+        for agent in own:
+            del parts[agent]
+        return Elsewhere(
+            norms={a: np.ascontiguousarray(part[:, 0]) for a, part in parts.items()},
+            boxes={a: np.ascontiguousarray(part[:, 1]) for a, part in parts.items()},
+        )
+
+
+def _refuse_mixture(counts: NDArray[np.int64]) -> None:
+    """Every node's rows must be at one rank, or all rows at all."""
+    several = np.flatnonzero((counts > 0).sum(axis=0) > 1)
+    if len(several):
+        node = int(several[0])
+        ranks = ", ".join(map(str, np.flatnonzero(counts[:, node]).tolist()))
+        raise DataError(
+            f"Ranks {ranks} were all given rows of one node (number {node}), but not the same "
+            "rows of all nodes: give every rank all rows, or each node's rows to one rank."
+        )

@@ -91,7 +91,7 @@ def test_every_setting_reaches_the_estimator(run, files):
         "relaxation": 0.5, "local": "exact", "tol": 0.01, "max_rounds": 500, "max_seconds": 60.0,
         "relays": "auto", "personal": True, "transfer": False, "positive": "sick", "n_jobs": 1,
         "task_column": None, "node_column": None, "class_weight": None, "probability": False,
-        "warm_start": False, "bias": "task", "callback": None,
+        "warm_start": False, "bias": "task", "callback": None, "engine": "memory",
         "network": Network.complete(["berlin", "paris", "rome"]),
     }  # fmt: skip
 
@@ -99,7 +99,7 @@ def test_every_setting_reaches_the_estimator(run, files):
 def test_every_parameter_of_the_estimator_has_an_option():
     options = {option.name for option in train.params}
     # Files have --task and --node.
-    python_only = {"callback", "task_column", "node_column", "warm_start", "bias"}
+    python_only = {"callback", "task_column", "node_column", "warm_start", "bias", "engine"}
     assert set(inspect.signature(DTSVM).parameters) - options == python_only
 
 

@@ -18,7 +18,7 @@ MISSING = (
     "engine='mpi' needs mpi4py and an MPI library: pip install 'dtsvm[mpi]', and where the machine "
     "has no MPI of its own, pip install mpich."
 )
-SECONDS_BEFORE_SPEAKING = 0.3  # times the rank
+PATIENCE_SECONDS, MOST_SECONDS = 2.0, 5.0  # before a rank other than 0 speaks of its error
 
 
 def is_one_of_several() -> bool:
@@ -67,7 +67,8 @@ class _EndAll:
 
 def wait_for_turn() -> None:
     """Let a lower rank speak first: if it failed as well, it has ended all by then."""
-    time.sleep(SECONDS_BEFORE_SPEAKING * world().rank)
+    rank = world().rank
+    time.sleep(min(PATIENCE_SECONDS + 0.1 * rank, MOST_SECONDS) if rank else 0.0)
 
 
 def end_all(code: int) -> None:

@@ -83,6 +83,7 @@ async def _run(config: Config, credentials: Credentials | None, rounds: int | No
         preparation = await _prepared(config, credentials, preparing, stopped)
         if preparation is None:
             return
+    _say_privacy(config)
     site = Site(config, save_model, identity, preparation)
     node = site.node
     transport = Transport(
@@ -105,6 +106,12 @@ async def _run(config: Config, credentials: Credentials | None, rounds: int | No
     for sign in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(sign, process.stop)
     await process.run()
+
+
+def _say_privacy(config: Config) -> None:
+    privacy, log = config.privacy, logging.getLogger("dtsvm")
+    say = log.warning if privacy.level == "none" else log.info
+    say("Privacy: %s. %s", privacy.level, privacy.meaning)
 
 
 def _stopped_by_signals() -> asyncio.Event:
@@ -216,9 +223,18 @@ def status(configs: tuple[Path, ...]) -> None:
     dtsvm status site/*/node.toml
     """  # noqa: D301
     _need_extra()
-    columns = ["node", "state", "tasks (rows)", "round", "residual", "neighbours", "refused"]
+    columns = [
+        "node",
+        "state",
+        "tasks (rows)",
+        "privacy",
+        "round",
+        "residual",
+        "neighbours",
+        "refused",
+    ]
     found = asyncio.run(_ask_all([path.absolute().parent for path in configs]))
-    print_table(columns, [_line(*each) for each in found], text_columns=3)
+    print_table(columns, [_line(*each) for each in found], text_columns=4)
     for _, status in found:
         for neighbour, reason in (status or {}).get("reasons", {}).items():
             click.echo(f"{status['node']} refused node {neighbour}: {reason}")
@@ -239,16 +255,23 @@ async def _ask_all(folders: list[Path]) -> list[tuple[str, dict[str, Any]]]:
 
 def _line(name: str, found: dict[str, Any]) -> list[str]:
     if not found:
-        return [name, "not running", "", "", "", "", ""]
+        return [name, "not running", "", "", "", "", "", ""]
     return [
         found["node"],
         "settled" if found["is_settled"] else "training",
         ", ".join(f"{task} ({rows})" for task, rows in found["tasks"].items()),
+        _privacy(found["privacy"]),
         f"{found['round']:,}",
         short(found["residual"]),
         f"{len(found['present'])} of {len(found['neighbours'])}",
         str(found["refused"]),
     ]
+
+
+def _privacy(found: dict[str, Any]) -> str:
+    if found["level"] != "dp":
+        return str(found["level"])
+    return f"dp, ε ≤ {found['epsilon']:g}, {found['left']:,} of {found['rounds']:,} messages left"
 
 
 class _JsonLines(logging.Formatter):

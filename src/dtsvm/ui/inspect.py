@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,9 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from dtsvm.errors import DtsvmError
 from dtsvm.prepare import Plan
-from dtsvm.problem import Model, Network, TaskModel
+from dtsvm.problem import Model, Network, Privacy, TaskModel
 from dtsvm.svm.model_file import read_model
 from dtsvm.ui.show import print_facts, print_json, print_table, share, short
 
@@ -56,6 +57,7 @@ def _describe(model: Model) -> dict[str, Any]:
         "settings": settings,
         "columns": {"n_features": model.n_features, **model.columns._asdict()},
         "notes": list((model.preparation or {}).get("notes", [])),
+        "privacy": None if model.privacy is None else dict(model.privacy),
         "network": _network(model.network),
         "tasks": [_task(model, one) for one in model.tasks],
         "info": {**asdict(model.info), "status": str(model.info.status)},
@@ -137,6 +139,7 @@ def _print(facts: dict[str, Any], show_all: bool) -> None:
             "features": f"{columns['n_features']:,}{_listed(columns['features'] or [])}",
             "network": _word_network(facts["network"]),
             **_word_info(facts["info"]),
+            **({"privacy": _word_privacy(facts["privacy"])} if facts["privacy"] else {}),
         }
     )
     for note in facts["notes"]:
@@ -190,6 +193,18 @@ def _word_info(info: dict[str, Any]) -> dict[str, str]:
         "objective": f"{short(info['objective'])}, certified gap {short(info['gap'])}",
         "sent": f"{info['messages_sent']:,} messages, {info['bytes_sent']:,} bytes",
     }
+
+
+def _word_privacy(privacy: dict[str, Any]) -> str:
+    """Say the level as it stands in the file, and what it means if it is one of ours."""
+    known = {f.name for f in fields(Privacy)}
+    try:
+        level = Privacy.checked("the model", **{k: v for k, v in privacy.items() if k in known})
+    except DtsvmError:
+        return str(privacy.get("level", "unknown"))
+    if privacy.get("readers_only"):
+        return f"dp for readers of the model only, ε = {level.epsilon:g}, δ = {level.delta:g}"
+    return f"{level.level}. {level.meaning}"
 
 
 def _line(entry: dict[str, Any]) -> list[str]:

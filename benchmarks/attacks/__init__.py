@@ -1,0 +1,1 @@
+"""Attacks on a node's rows, at every level of privacy."""

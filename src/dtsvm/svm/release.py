@@ -49,8 +49,7 @@ def release(
     privacy: Privacy,
     *,
     C: float = 1.0,
-    common_reg: float = 1.0,
-    specific_reg: float = 1.0,
+    reg: tuple[float, float] = (1.0, 1.0),
     tol: float = 1e-8,
     draw: Callable[[int], Floats] = true_normal,
 ) -> Model:
@@ -64,8 +63,10 @@ def release(
         Labels, two of each task, and tasks.
     privacy : Privacy
         ε, δ and the norm. Each call spends all of ε once more.
-    C, common_reg, specific_reg : float
-        As in `CTSVM`; the bias is regularised as a constant feature.
+    C : float, default=1
+        Price of a row's loss.
+    reg : tuple of two floats, default=(1, 1)
+        `common_reg` and `specific_reg` of `CTSVM`; the bias is regularised as a constant feature.
     tol : float, default=1e-8
         Certified relative gap; it is part of the noise.
     draw : callable, optional
@@ -83,8 +84,8 @@ def release(
     rows, labels, tasks = clip(X, privacy.norm), np.asarray(y), np.asarray(task)
     names, of_task = np.unique(tasks, return_inverse=True)
     classes, signs = _signs(labels, names, of_task)
-    reg = (common_reg, specific_reg / len(names))
-    trained = _trained(rows, signs, of_task, tol, (C, common_reg, specific_reg))
+    trained = _trained(rows, signs, of_task, tol, (C, *reg))
+    reg = (reg[0], reg[1] / len(names))
     slack = tol * C * len(signs)  # J* ≤ J(0) = C n: a bound that tells nothing of the rows
     size = noise_multiplier(privacy.epsilon, privacy.delta, 1) * optimum_sensitivity(
         C, privacy.norm, reg, slack

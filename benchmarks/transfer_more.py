@@ -1,0 +1,109 @@
+"""What choosing costs beside one fit, and what tasks with random labels do to honest ones."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+
+from benchmarks.transfer_sets import SETS, Places, Split
+from dtsvm import DTSVM, DTSVMCV, Network
+from dtsvm.errors import NotConvergedWarning
+from dtsvm.select import LEVELS, moments
+
+__all__ = ["COSTLY", "cost", "cost_table", "poison", "poison_table"]
+
+POISONED = 0.2
+COSTLY = ("heart (20)", "contraception (10)", "vehicle (20; tested on tasks of ≥ 27)",
+          "digits 3v6 (50), 8v9 (400)", "school (20 rows a task)")  # fmt: skip
+
+
+def poison(places: Places, name: str, seed: int) -> dict[str, Any]:
+    """Error of honest tasks when a fifth of the tasks are left out, and when they lie."""
+    rows, rng = SETS[name](places, seed), np.random.default_rng([seed, 1])
+    n_tasks = int(rows.task.max()) + 1
+    liars = rng.permutation(n_tasks)[: round(POISONED * n_tasks)]
+    is_lie = np.isin(rows.task, liars)
+    y = np.where(is_lie, rng.choice([-1.0, 1.0], len(rows.y)), rows.y)
+    return {
+        "set": name,
+        "seed": seed,
+        "without": _honest_error(rows, rows.y, ~is_lie, liars, seed),
+        "with": _honest_error(rows, y, np.full(len(y), True), liars, seed),
+    }
+
+
+def _honest_error(
+    rows: Split, y: np.ndarray, kept: np.ndarray, liars: np.ndarray, seed: int
+) -> float:
+    clf = DTSVMCV(seed=seed, max_rounds=2000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotConvergedWarning)
+        clf.fit(rows.X[kept], y[kept], task=rows.task[kept])
+    tested = ~np.isin(rows.task_test, liars)
+    task = rows.task_test[tested]
+    wrong = clf.predict(rows.X_test[tested], task=task) != rows.y_test[tested]
+    return float(np.mean([wrong[task == t].mean() for t in np.unique(task)]))
+
+
+def poison_table(lines: list[dict[str, Any]]) -> str:
+    """Word the results."""
+    out = ["| set | splits | without them | with them | difference |", "|---|---|---|---|---|"]
+    for name in dict.fromkeys(line["set"] for line in lines):
+        pairs = 100 * np.array([(x["without"], x["with"]) for x in lines if x["set"] == name])
+        less = pairs[:, 1] - pairs[:, 0]
+        error = less.std(ddof=1) / len(less) ** 0.5 if len(less) > 1 else np.nan
+        cells = [name, str(len(pairs)), *(f"{x:.1f}" for x in pairs.mean(axis=0))]
+        out.append(f"| {' | '.join(cells)} | {less.mean():+.2f} ± {error:.2f} |")
+    return "\n".join([*out, ""])
+
+
+def cost(places: Places, name: str, tol: float, n_nodes: int = 8) -> dict[str, Any]:
+    """Rounds, bytes and seconds of one choice on a ring, and of one fit at each C, same tol."""
+    rows, network = SETS[name](places, 0), Network.ring(n_nodes)
+    node = np.random.default_rng(0).integers(n_nodes, size=len(rows.y))
+    square, n = moments(rows.X).tolist()
+    found: dict[str, Any] = {"set": name, "tol": tol, "rows": len(rows.y),
+                             "tasks": int(rows.task.max()) + 1, "fits": []}  # fmt: skip
+    chooser = DTSVMCV(network, tol=tol)
+    found["choice"], found["late"] = _timed(chooser, rows, node)
+    for level in LEVELS:
+        # Many tasks in a node are slow to agree: a fit that takes too long is cut and says so.
+        clf = DTSVM(network, C=level * n / square, tol=tol, relays="auto", max_seconds=30)
+        found["fits"].append(_timed(clf, rows, node)[0])
+    return found
+
+
+def _timed(clf: Any, rows: Split, node: np.ndarray) -> tuple[dict[str, Any], int]:
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        started = time.perf_counter()
+        clf.fit(rows.X, rows.y, task=rows.task, node=node)
+        seconds = time.perf_counter() - started
+    info = clf.info_
+    about = {"rounds": info.n_rounds, "bytes": info.bytes_sent, "seconds": seconds,
+             "gap": info.gap, "status": str(info.status)}  # fmt: skip
+    return about, len(said)
+
+
+def cost_table(lines: list[dict[str, Any]]) -> str:
+    """Word the results."""
+    head = ["set", "rows, tasks", "tol", "choice: rounds, MB, s", "worst gap",
+            "mean of four fits: rounds, MB, s", "seconds, ratio"]  # fmt: skip
+    out = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    for line in lines:
+        mine, fits = line["choice"], line["fits"]
+        mean = {key: np.mean([fit[key] for fit in fits]) for key in ("rounds", "bytes", "seconds")}
+        late = sum(fit["status"] != "converged" for fit in fits)
+        note = f" ({late} of 4 cut at 30 s)" if late else ""
+        cells = [line["set"], f"{line['rows']}, {line['tasks']}", f"{line['tol']:g}", _cell(mine),
+                 f"{mine['gap']:.2g}", _cell(mean) + note,
+                 f"{mine['seconds'] / mean['seconds']:.0f}"]  # fmt: skip
+        out.append(f"| {' | '.join(cells)} |")
+    return "\n".join([*out, ""])
+
+
+def _cell(one: dict[str, Any]) -> str:
+    return f"{one['rounds']:,.0f}, {one['bytes'] / 1e6:,.0f}, {one['seconds']:.2f}"

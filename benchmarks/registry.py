@@ -19,6 +19,8 @@ CASES = {
     "growth": "From 10 to 10,000 nodes",
     "memory": "A million rows",
     "mnist": "All MNIST images of 3, 6, 8 and 9, against pooled LIBLINEAR",
+    "ten_digits": "All ten digits of MNIST as CSR rows, against pooled LIBLINEAR",
+    "text": "200,000 sparse rows of 100,000 features, against pooled LIBLINEAR",
 }
 
 

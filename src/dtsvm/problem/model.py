@@ -165,3 +165,18 @@ class Model:
         for one in self.tasks:
             together.setdefault(one.group, []).append(one.task)
         return list(together.values())
+
+    def by_node(self) -> Floats:
+        """Return what each node says on its own, (node, classifier, feature), the bias last.
+
+        Classifiers are those of one task after the other. NaN where a node does not hold a task.
+        """
+        place = {node: v for v, node in enumerate(self.network.nodes)}
+        n_rows = sum(one.n_classifiers for one in self.tasks)
+        found = np.full((len(place), n_rows, self.n_features + 1), np.nan)
+        start = 0
+        for one in self.tasks:
+            for node, own in one.nodes.items():
+                found[place[node], start : start + one.n_classifiers] = own
+            start += one.n_classifiers
+        return found

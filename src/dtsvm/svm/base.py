@@ -298,7 +298,7 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
         common = np.concatenate([one.common_coef for one in model.tasks])
         self.common_coef_ = common[0] if len(model.groups) == 1 else common
         self.specific_coef_ = np.concatenate([one.specific_coef for one in model.tasks])
-        by_node = _by_node(model)
+        by_node = model.by_node()
         self.node_coef_, self.node_intercept_ = by_node[:, :, :-1], by_node[:, :, -1]
         self.info_ = model.info
         self.n_iter_ = model.info.n_rounds
@@ -367,20 +367,6 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
             if value not in position:
                 raise unknown_name(name, value, known)
         return np.array([position[value] for value in values], np.int64)[index]
-
-
-def _by_node(model: Model) -> NDArray[np.float64]:
-    """What each node says on its own, (node, classifier, feature); NaN where it has no say."""
-    nodes = list(model.network.nodes)
-    n_rows = sum(one.n_classifiers for one in model.tasks)
-    found = np.full((len(nodes), n_rows, model.n_features + 1), np.nan)
-    place = {node: v for v, node in enumerate(nodes)}
-    start = 0
-    for one in model.tasks:
-        for node, own in one.nodes.items():
-            found[place[node], start : start + one.n_classifiers] = own
-        start += one.n_classifiers
-    return found
 
 
 def frame_columns(estimator: Any) -> tuple[Columns, bool]:

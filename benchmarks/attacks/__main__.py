@@ -5,7 +5,7 @@
 Rows are on the unit sphere in ten dimensions. In a star the curious node is the centre, so that it
 is the victim's only neighbour; in a ring the victim has another neighbour, in a complete network of
 four two others. A figure is rows read to 1e-6; the best membership advantage follows where there
-are at least 20 rows. A lying neighbour asks for 6,000 rounds at most, a listener listens to 300.
+are at least 20 rows. A lying neighbour asks for 20,000 rounds at most, a listener listens to 300.
 """
 
 from __future__ import annotations

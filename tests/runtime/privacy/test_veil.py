@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import beta
 
 from dtsvm.errors import NetworkError
 from dtsvm.problem import Privacy, Settings
@@ -88,6 +89,33 @@ def test_a_spent_budget_leaves_what_was_told():
     veil.spend()
     state, slot = solved(X, y, np.ones((2, P + 1)), settings, veil)
     assert not state.estimate(slot).any()
+
+
+def told(rows, n_trials, settings, veil):
+    """How far what is told lies towards a row, over as many trials."""
+    state, slot = solved(*rows, np.zeros((2, P + 1)), settings, veil)
+    bare, _ = solved(*rows, np.zeros((2, P + 1)), settings)
+    x = bare.estimate(slot)
+    out = np.empty(n_trials)
+    for i in range(n_trials):
+        state.tables.agents.open("estimate")[slot] = x
+        veil.cover(state)
+        out[i] = state.estimate(slot)[0] @ [1.0, 0.0, 0.0, 1.0]
+    return out
+
+
+def test_the_best_attack_on_one_message_stays_below_the_promised_epsilon():
+    epsilon, delta, n = 1.0, 1e-5, 10_000
+    settings = Settings(C=0.1, local="exact", bias="mixed", task_penalty=2.0, node_penalty=2.0)
+    row, flipped = ((np.array([[1.0, 0.0, 0.0]]), np.array([sign])) for sign in (1.0, -1.0))
+    veil = make_veil(Privacy("dp", epsilon, delta, 1, NORM))
+    one, other = (told(rows, n, settings, veil) for rows in (row, flipped))
+    found = []
+    for at in np.quantile(one, np.linspace(0.02, 0.98, 49)):
+        hit, miss = (beta.ppf(q, k + a, n - k + 1 - a) for q, k, a in (
+            (0.01, (one >= at).sum(), 0), (0.99, (other >= at).sum(), 1)))  # fmt: skip
+        found.append(np.log(max(hit - delta, 1e-9) / miss))
+    assert 0.2 < max(found) <= epsilon
 
 
 @pytest.mark.parametrize("wrong", [{"local": "tracking"}, {"bias": "task"}])

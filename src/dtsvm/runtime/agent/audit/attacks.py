@@ -23,8 +23,8 @@ Floats = NDArray[np.float64]
 FEW = 20  # rows below which an advantage is chance
 EXACT = 1e-6  # relative error below which a row counts as read
 CALM = 1e-11  # relative change of g below which the victim has answered
-MOST_ROUNDS, MOST_IN_ALL = 60, 6_000  # for one answer, and of the attack
-N_DIRECTIONS, FIRST_REACH = 6, 4.0  # bisections, and the weights of the first; then twice as large
+MOST_ROUNDS, MOST_IN_ALL = 60, 20_000  # for one answer, and of the attack
+N_DIRECTIONS, FIRST_REACH = 10, 4.0  # bisections, and the weights of the first; then twice as large
 
 
 @dataclass

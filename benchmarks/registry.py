@@ -20,6 +20,7 @@ CASES = {
     "memory": "A million rows",
     "mnist": "All MNIST images of 3, 6, 8 and 9, against pooled LIBLINEAR",
     "ten_digits": "All ten digits of MNIST as CSR rows, against pooled LIBLINEAR",
+    "probabilities": "Probabilities beside calibration of pooled rows",
     "text": "200,000 sparse rows of 100,000 features, against pooled LIBLINEAR",
 }
 

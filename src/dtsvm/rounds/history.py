@@ -49,7 +49,7 @@ class Info:
     status : Status
         converged, max_rounds, time_limit or interrupted.
     n_rounds : int
-        Rounds done.
+        Rounds done; in a session, since it began. Likewise messages, bytes and seconds.
     objective : float
         The one objective at the network's averaged answer.
     gap : float

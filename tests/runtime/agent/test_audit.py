@@ -7,6 +7,8 @@ from dtsvm.problem import Network, Privacy, Settings
 from dtsvm.runtime.agent.audit.attacks import lie, listen, read_model, recovered
 from dtsvm.runtime.agent.audit.room import VICTIM, Room
 from dtsvm.runtime.agent.audit.trial import Target, around, audit, split
+from dtsvm.runtime.agent.node.node import Node
+from dtsvm.runtime.privacy.veil import make_veil
 
 LEAF = Network([VICTIM, "curious", "c"], [("curious", VICTIM), ("curious", "c")])
 RING = Network.ring([VICTIM, "curious", "c"])
@@ -71,3 +73,12 @@ def test_an_audit_tries_every_attack_and_says_what_it_read():
     assert listener.n_read < 30
     assert reader.n_read == 0
     assert 0.0 <= reader.advantage < 0.7
+
+
+def test_a_node_of_another_level_is_refused():
+    nodes = {}
+    for name, other, level in (("a", "b", "none"), ("b", "a", "masked")):
+        veil = make_veil(Privacy(level))
+        nodes[name] = Node(name, [other], 4, Settings(C=0.1), 7, 1, veil=veil)
+    assert not nodes["a"].take("b", nodes["b"].hello(0.1)["a"], 0.1)
+    assert "privacy = " in nodes["a"].inbox.reasons["b"]

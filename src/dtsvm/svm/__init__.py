@@ -2,10 +2,11 @@
 
 from dtsvm.svm.classifier import LinearClassifier
 from dtsvm.svm.cv import DTSVMCV
-from dtsvm.svm.estimators import CSVM, CTSVM, DSVM, DTSVM
+from dtsvm.svm.estimators import DSVM, DTSVM
 from dtsvm.svm.export import export
 from dtsvm.svm.lanes import Progress
 from dtsvm.svm.model_file import load_model, save_model
+from dtsvm.svm.pooled import CSVM, CTSVM
 from dtsvm.svm.presence import Event, Risk
 from dtsvm.svm.session import Session
 

@@ -13,8 +13,8 @@ from dtsvm.errors import DataError
 from dtsvm.problem import Model, Privacy, TaskModel
 from dtsvm.runtime.privacy.accounting import noise_multiplier
 from dtsvm.runtime.privacy.veil import clip, true_normal
-from dtsvm.svm.estimators import CTSVM
 from dtsvm.svm.model_file import model_of
+from dtsvm.svm.pooled import CTSVM
 
 __all__ = ["optimum_sensitivity", "release"]
 

@@ -230,6 +230,7 @@ def status(configs: tuple[Path, ...]) -> None:
         "privacy",
         "round",
         "residual",
+        "gap",
         "neighbours",
         "refused",
     ]
@@ -255,7 +256,7 @@ async def _ask_all(folders: list[Path]) -> list[tuple[str, dict[str, Any]]]:
 
 def _line(name: str, found: dict[str, Any]) -> list[str]:
     if not found:
-        return [name, "not running", "", "", "", "", "", ""]
+        return [name, "not running", *[""] * 7]
     return [
         found["node"],
         "settled" if found["is_settled"] else "training",
@@ -263,6 +264,7 @@ def _line(name: str, found: dict[str, Any]) -> list[str]:
         _privacy(found["privacy"]),
         f"{found['round']:,}",
         short(found["residual"]),
+        "–" if found["gap"] is None else short(found["gap"]),
         f"{len(found['present'])} of {len(found['neighbours'])}",
         str(found["refused"]),
     ]

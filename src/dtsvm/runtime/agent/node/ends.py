@@ -104,6 +104,11 @@ class Ends:
             for key, half in self.halves.items()
         }
 
+    @property
+    def neighbours(self) -> set[str]:
+        """The nodes at the other ends."""
+        return set(self._place)
+
     # A round
 
     def prepare(self) -> None:

@@ -23,7 +23,6 @@ class Mail:
     calm: int = 0
     is_settled: bool = False
     roster_digest: int | None = None
-    ledger_digest: int = 0
     heard_at: float | None = None
     is_late: bool = False  # it missed a deadline and is not waited for until it is back
     letters: dict[int, News] = field(default_factory=dict)
@@ -43,7 +42,6 @@ class Mail:
         self.newest = message.round
         self.calm, self.is_settled = message.calm, message.is_settled
         self.roster_digest = message.roster_digest
-        self.ledger_digest = message.ledger_digest
         self.heard_at = now
         if news.values and news.round > self.applied:
             self.letters[news.round] = news

@@ -75,4 +75,6 @@ def _team(
         part.links,
         tuple(len(team) for team in part.teams),
         tuple(place[name, task] for task in tasks),
+        part.weight,
+        part.square,
     )

@@ -87,10 +87,12 @@ class Certifier:
         self.n_lies = 0  # totals that no honest nodes could have
         self._looks: dict[str, _Look] = {}
         self._until = 0.0
+        self._n_rounds = 0  # computed here since the network changed
 
     def begin(self, teams: list[Team]) -> None:
         """Begin anew after the network has changed."""
         self.teams = teams
+        self._n_rounds = 0
         self._looks = {team.group: _Look() for team in teams}
 
     @property
@@ -140,9 +142,11 @@ class Certifier:
 
     # Going on
 
-    def look(self, age: int, is_calm: bool, until: float) -> None:
+    def look(self, is_calm: bool, until: float) -> None:
         """Begin to certify where it is time for that: all are calm, or just to show progress."""
-        self.follow(age)
+        self._n_rounds += 1
+        age = self._n_rounds
+        self.follow()
         for team in self.teams:
             look, wave = self._looks[team.group], self._wave(team)
             is_due = is_calm and age >= look.next_look
@@ -154,21 +158,21 @@ class Certifier:
                     look.milestone *= 2
                 self._until = until if is_due else self._until
                 self._add(wave, self._found(team))
-        self.follow(age)
+        self.follow()
 
     def is_waiting(self, now: float) -> bool:
         """Whether certificates are being made that may be ready in time."""
         return now < self._until and any(self._wave(team).is_open for team in self.teams)
 
-    def follow(self, age: int) -> None:
+    def follow(self) -> None:
         """Use the totals that have come."""
         for team in self.teams:
             wave, look = self._wave(team), self._looks[team.group]
             while wave.done > look.taken and wave.total is not None:
                 look.taken = wave.done
-                self._use(team, look, wave, age)
+                self._use(team, look, wave)
 
-    def _use(self, team: Team, look: _Look, wave: Wave, age: int) -> None:
+    def _use(self, team: Team, look: _Look, wave: Wave) -> None:
         total = wave.total
         assert total is not None
         if look.phase == "average":
@@ -185,7 +189,7 @@ class Certifier:
         else:
             self._take_classes(team, look, total)
         look.phase = "average"
-        self._judge(team, look, age)
+        self._judge(team, look)
 
     def _add(self, wave: Wave, term: Floats) -> None:
         wave.begin(wave.done + 1, np.clip(term, -MOST, MOST))
@@ -260,8 +264,9 @@ class Certifier:
 
     # What follows
 
-    def _judge(self, team: Team, look: _Look, age: int) -> None:
+    def _judge(self, team: Team, look: _Look) -> None:
         """Say how good the answer is; if not good enough, wait the longer the worse it is."""
+        age = self._n_rounds
         if not self._is_possible(look):
             self.n_lies += 1
             look.next_look = age + max(2.0, floor(0.2 * age))

@@ -83,10 +83,12 @@ class Inbox:
     def take(self, peer: str, data: bytes, now: float) -> bool | None:
         """Keep a message; return whether there is a new total, None if it was refused."""
         try:
+            if peer in self.mail and now < self.mail[peer].barred_until:
+                return None  # why was said when it was barred
             message, news = self._check(peer, data)
             return self._keep(peer, message, news, now)
         except Refused as reason:
-            self._refuse(peer, str(reason), now)
+            self.complain(peer, str(reason), now)
             return None
 
     def _check(self, peer: str, data: bytes) -> tuple[Any, News]:
@@ -163,14 +165,15 @@ class Inbox:
     def _check_labels(self, peer: str, entries: list[Entry]) -> None:
         """Refuse a neighbour for which another label of a task is positive."""
         for entry in entries:
-            for task, _, labels in entry.tasks if entry.name == peer else ():
+            for task, _, labels, _ in entry.tasks if entry.name == peer else ():
                 mine = self.holdings[task].labels if task in self.holdings else 0
                 if mine and labels and mine != labels:
                     raise Refused(
                         f"it has other labels for task {shown(task)}, or the other one is positive"
                     )
 
-    def _refuse(self, peer: str, reason: str, now: float) -> None:
+    def complain(self, peer: str, reason: str, now: float) -> None:
+        """Count something that a neighbour should not have said, and log it once a minute."""
         self.refused[peer] += 1
         self.reasons[peer] = reason
         last = self.logged_at.get(peer)

@@ -9,6 +9,8 @@ from dtsvm.runtime.agent.node.refuse import News, Refused
 
 __all__ = ["Mail"]
 
+BAR_SECONDS, MOST_BAR_SECONDS = 10.0, 3600.0
+
 
 @dataclass
 class Mail:
@@ -26,6 +28,16 @@ class Mail:
     heard_at: float | None = None
     is_late: bool = False  # it missed a deadline and is not waited for until it is back
     letters: dict[int, News] = field(default_factory=dict)
+    barred_until: float = -1.0  # it sent what no honest neighbour sends
+    n_barred: int = 0
+
+    def bar(self, now: float) -> float:
+        """Hear a neighbour no more for a while, the longer the more often; return how long."""
+        seconds = min(BAR_SECONDS * 2.0**self.n_barred, MOST_BAR_SECONDS)
+        self.n_barred += 1
+        self.barred_until = now + seconds
+        self.forget()
+        return seconds
 
     def check(self, message: Any) -> None:
         """Refuse what comes from the past."""

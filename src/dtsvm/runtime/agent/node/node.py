@@ -16,6 +16,7 @@ the iterates are those of `runtime.memory`, bit for bit.
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import asdict
 from typing import Any
 
@@ -25,6 +26,7 @@ from numpy.typing import NDArray
 from dtsvm.rounds.agreement import loosen, take_snapshot
 from dtsvm.runtime.agent.node.adapt import adapt
 from dtsvm.runtime.agent.node.balance import Balancer
+from dtsvm.runtime.agent.node.bounds import Bounds
 from dtsvm.runtime.agent.node.certifier import Certifier
 from dtsvm.runtime.agent.node.inbox import Inbox
 from dtsvm.runtime.agent.node.member import Member
@@ -36,7 +38,9 @@ from dtsvm.runtime.agent.node.timing import Timing
 
 __all__ = ["Node", "Timing"]
 
+log = logging.getLogger(__name__)
 Floats = NDArray[np.float64]
+MOST_LEAD = 1000  # rounds that the network's last change may be ahead of a node
 FAR = 4.0  # residuals at which a settled node goes on, beside that at which it was calm
 
 
@@ -72,6 +76,7 @@ class Node(Member):
         self._adapted: int | None = None
         self._changed_in = 0  # round of the network's last change
         self._width = 0
+        self._bounds: dict[str, Bounds] = {}  # by task
 
     # The network
 
@@ -89,7 +94,14 @@ class Node(Member):
         self.balancer.begin(teams)
         self.certifier.begin(teams)
         reached = self.roster.distances(self.name)
-        self._changed_in = self.roster.last_change(reached)
+        last = self.roster.last_change(reached)
+        self._changed_in = last if last <= self.round + MOST_LEAD else self.round
+        groups = zip(self.roster.grouped(self.holdings), teams, strict=True)
+        self._bounds = {
+            task: Bounds.of(team, self.settings, self.n_features)
+            for tasks, team in groups
+            for task in tasks
+        }
         self._width = max(reached.values())
         self._adapted = self.roster.digest
         self._wake()
@@ -176,11 +188,12 @@ class Node(Member):
             mail = self.mail[name]
             news = mail.take(self.round)
             mail.is_late = mail.newest < self.round and not mail.is_settled
-            if news:
+            if news and self._is_allowed(name, news, now):
                 self._measure(name, news, check)
                 self.ends.hear(name, news)
                 self.heard.append(name)
         self.residual = self.ends.take_in()
+        self._check_estimates()
         # A neighbour with which no task is shared says nothing but how far it is.
         newest = {name: self.mail[name].newest for name in self.present}
         moved = [name for name, at in newest.items() if at > self._seen_at.get(name, -1)]
@@ -190,8 +203,30 @@ class Node(Member):
         self._grow_older(check, now)
         self._count_calm()
         is_calm = self.calm > self._width
-        self.certifier.look(self._age, is_calm, now + self.timing.round_seconds)
+        self.certifier.look(is_calm, now + self.timing.round_seconds)
         self.is_settled = self.certifier.is_good and is_calm
+
+    def _is_allowed(self, name: str, news: News, now: float) -> bool:
+        """Whether the data allow what a neighbour told; if not, it is barred for a while."""
+        if self.ends.is_allowed(name, news, self._bounds):
+            return True
+        seconds = self.mail[name].bar(now)
+        self.inbox.complain(
+            name,
+            f"its values are larger than the data allow; it is barred for {seconds:.0f} s",
+            now,
+        )
+        return False
+
+    def _check_estimates(self) -> None:
+        """Begin anew if an estimate is one that the data do not allow, or not finite."""
+        for task, bounds in self._bounds.items():
+            x = self.state.estimate(self.holdings[task].slot)
+            if not (np.isfinite(x).all() and bounds.allow_estimate(x)):
+                log.warning("Node %s begins anew: its estimates had left all bounds.", self.name)
+                self.ends.begin_anew([holding.slot for holding in self.holdings.values()])
+                self.residual = float("inf")
+                return
 
     def _grow_older(self, check: int, now: float) -> None:
         """Count the round, and begin a check if it is time."""
@@ -239,7 +274,7 @@ class Node(Member):
     def _follow(self) -> None:
         """Use totals of certificates that have come; no solve may be running."""
         if not self.state.is_stale and self._adapted == self.roster.digest:
-            self.certifier.follow(self._age)
+            self.certifier.follow()
             is_calm = self.calm > self._width
             self.is_settled = self.is_settled or (self.certifier.is_good and is_calm)
 
@@ -331,4 +366,5 @@ class Node(Member):
             "privacy": self.veil.status(),
             "refused": sum(self.refused.values()),
             "reasons": dict(self.inbox.reasons),
+            "waits_for": self.sums.waits_for(),
         }

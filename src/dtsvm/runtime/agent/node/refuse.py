@@ -121,10 +121,12 @@ def read_roster(roster: Any, network: int, identity: Identity) -> list[Entry]:
 
 def _entry(member: Any) -> Entry:
     _check_sizes(member)
-    tasks = tuple((_task(held.task), int(held.scale), held.labels) for held in member.tasks)
+    tasks = tuple(
+        (_task(held.task), int(held.scale), held.labels, int(held.weight)) for held in member.tasks
+    )
     links = tuple((_node(link.name), bool(link.is_heard)) for link in member.links)
-    if any(abs(scale) > 200 for _, scale, _ in tasks):
-        raise Refused("its roster has features out of all scale")
+    if any(abs(scale) > 100 or not -100 <= weight <= 40 for _, scale, _, weight in tasks):
+        raise Refused("its roster has features or rows out of all scale")
     if len({task for task, *_ in tasks}) != len(tasks) or len(dict(links)) != len(links):
         raise Refused("its roster names a task or a neighbour twice")
     return Entry(

@@ -35,6 +35,7 @@ class Part:
     square: float  # mean squared feature
     teams: tuple[frozenset[Agent], ...]  # those of one task that agree on the specific part too
     links: frozenset[Pair]  # between their nodes
+    weight: float  # C times all their rows, or somewhat more
 
     @property
     def nodes(self) -> frozenset[str]:
@@ -216,10 +217,11 @@ class Roster:
                 if other not in found:
                     found.add(other)
                     edge.append(other)
-        scales = {(e.name, t): s for e in self.entries.values() for t, s, _ in e.tasks}
-        mean = sum(2.0 ** scales[a] for a in found) / len(found)
+        known = {(e.name, t): (s, w) for e in self.entries.values() for t, s, _, w in e.tasks}
+        mean = sum(2.0 ** known[a][0] for a in found) / len(found)
+        weight = sum(2.0 ** known[a][1] for a in found)
         across = frozenset((a[0], b[0]) for a, b in links if a[0] != b[0])
-        return Part(frozenset(found), _graph(links), mean, _teams(wide), across)
+        return Part(frozenset(found), _graph(links), mean, _teams(wide), across, weight)
 
     # To the wire and back
 
@@ -238,8 +240,8 @@ class Roster:
                 certificate=entry.certificate,
                 signature=entry.signature,
             )
-            for task, scale, labels in entry.tasks:
-                member.tasks.add(task=task, scale=scale, labels=labels)
+            for task, scale, labels, weight in entry.tasks:
+                member.tasks.add(task=task, scale=scale, labels=labels, weight=weight)
             for name, is_heard in entry.links:
                 member.links.add(name=name, is_heard=is_heard)
             for one, other, stamp, is_coupled in entry.couples:

@@ -119,6 +119,10 @@ class Summing:
         waves = [self.waves[name] for name in self._around.get(neighbour, ()) if name[0] == kind]
         return any(wave.is_open and wave.works_at(neighbour) < wave.wanted for wave in waves)
 
+    def waits_for(self) -> list[str]:
+        """Return the neighbours whose part of a sum this node waits for."""
+        return sorted({name for wave in self.waves.values() for name in wave.lacks()})
+
     def is_owed(self, neighbour: str) -> bool:
         """Whether a neighbour lacks something that is here."""
         if self.epoch != self.roster.digest:

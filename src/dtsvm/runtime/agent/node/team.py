@@ -30,6 +30,10 @@ class Team:
         How many agents each task has in the network, for every task of the group.
     task_of : tuple of int
         Which of these tasks each agent here has.
+    weight : float
+        C times all rows, or somewhat more: the objective at zero.
+    square : float
+        Mean squared feature, roughly.
     """
 
     group: str
@@ -39,6 +43,8 @@ class Team:
     links: frozenset[tuple[str, str]]
     members: tuple[int, ...]
     task_of: tuple[int, ...]
+    weight: float = 0.0
+    square: float = 1.0
 
     def neighbours(self, name: str) -> list[str]:
         """Return the nodes next to one."""

@@ -142,6 +142,15 @@ class Wave:
         """Return the number of the sum that a neighbour works at, or has."""
         return self._working.get(neighbour, 0)
 
+    def lacks(self) -> list[str]:
+        """Return the children that have not sent their part, or else the parent."""
+        if not self.is_open or self._mine is None:
+            return []
+        good = (self.wanted, WIDTH * len(self._mine))
+        sent = {child: (number, len(data)) for child, (number, data) in self._ups.items()}
+        late = [child for child in self.tree.children if sent.get(child) != good]
+        return late or [self.tree.parent or ""]
+
     def is_known_to(self, neighbour: str) -> bool:
         """Whether a neighbour has the total that this node waits for: then it is on its way."""
         return self.is_open and self._acknowledged.get(neighbour, 0) >= self.wanted

@@ -7,9 +7,9 @@ import pytest
 from meetings import FIXED, NAMES, SHAPES, Carrier, build, cold, make_blocks, make_session
 
 from dtsvm import Network
-from dtsvm.problem import objective
 from dtsvm.runtime.agent.node.model import node_model
 from dtsvm.runtime.agent.node.wave import Parcel
+from reference import objective
 
 AUTO = {"C": 1.0, "tol": 1e-4}
 

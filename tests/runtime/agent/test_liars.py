@@ -13,7 +13,7 @@ from dtsvm.runtime.agent.site.certificates import make_authority, make_certifica
 FIVE = list("abcde")
 SETTINGS = {"C": 0.1, "tol": 1e-6}
 SHAPES = {"ring": Network.ring, "complete": Network.complete}
-WITH, WITHOUT = 150, 8000  # ticks
+WITH, GONE, WITHOUT = 150, 60, 8000  # ticks: lying, until it is given up, and after
 
 
 class Meeting(Carrier):
@@ -80,6 +80,8 @@ def test_a_liar_ends_nobody_and_leaves_no_trace(lie, shape, identities, honest):
         assert np.isfinite(node.decision("one")).all()
         assert len(node.roster.entries) <= 5
     del carrier.nodes["c"]
+    for _ in range(GONE):
+        carrier.tick()
     ticks = carrier.run_until_settled(WITHOUT)
     far = distance(others, best)
     refused = {node.name: node.refused["c"] for node in others}

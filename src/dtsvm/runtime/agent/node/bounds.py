@@ -49,13 +49,18 @@ class Bounds(NamedTuple):
 
     def allows(self, q: Floats, penalty: Floats) -> bool:
         """Whether q = 2ρx − z, part by part with the bias last, is one that the data allow."""
-        length = np.sqrt((q[..., :-1] ** 2).sum(axis=-1))
+        length = _length(q)
         most = 3.0 * float(penalty[0]) * self.weights + self.pull
         most_bias = 3.0 * float(penalty[1]) * self.bias + self.bias_pull
         return bool((length <= most).all() and (np.abs(q[..., -1]) <= most_bias).all())
 
     def allow_estimate(self, x: Floats) -> bool:
         """Whether an estimate, part by part with the bias last, is one that the data allow."""
-        length = np.sqrt((x[..., :-1] ** 2).sum(axis=-1))
-        is_near = (length <= self.weights).all() and (np.abs(x[..., -1]) <= self.bias).all()
+        is_near = (_length(x) <= self.weights).all() and (np.abs(x[..., -1]) <= self.bias).all()
         return bool(is_near)
+
+
+def _length(parts: Floats) -> Floats:
+    """‖w‖ of every part, without its bias; infinite where that is too large for a number."""
+    with np.errstate(over="ignore"):
+        return np.asarray(np.sqrt((parts[..., :-1] ** 2).sum(axis=-1)))

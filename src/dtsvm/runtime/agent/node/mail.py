@@ -7,9 +7,10 @@ from typing import Any
 
 from dtsvm.runtime.agent.node.refuse import News, Refused
 
-__all__ = ["Mail"]
+__all__ = ["MOST_ODD", "Mail"]
 
 BAR_SECONDS, MOST_BAR_SECONDS = 10.0, 3600.0
+MOST_ODD = 30  # after a change the network's bounds may be new to a neighbour
 
 
 @dataclass
@@ -30,11 +31,13 @@ class Mail:
     letters: dict[int, News] = field(default_factory=dict)
     barred_until: float = -1.0  # it sent what no honest neighbour sends
     n_barred: int = 0
+    n_odd: int = 0  # messages in a row with values that the data do not allow
 
     def bar(self, now: float) -> float:
         """Hear a neighbour no more for a while, the longer the more often; return how long."""
         seconds = min(BAR_SECONDS * 2.0**self.n_barred, MOST_BAR_SECONDS)
         self.n_barred += 1
+        self.n_odd = 0
         self.barred_until = now + seconds
         self.forget()
         return seconds

@@ -29,6 +29,7 @@ from dtsvm.runtime.agent.node.balance import Balancer
 from dtsvm.runtime.agent.node.bounds import Bounds
 from dtsvm.runtime.agent.node.certifier import Certifier
 from dtsvm.runtime.agent.node.inbox import Inbox
+from dtsvm.runtime.agent.node.mail import MOST_ODD
 from dtsvm.runtime.agent.node.member import Member
 from dtsvm.runtime.agent.node.outbox import Head, Outbox
 from dtsvm.runtime.agent.node.pack import Packer
@@ -207,15 +208,15 @@ class Node(Member):
         self.is_settled = self.certifier.is_good and is_calm
 
     def _is_allowed(self, name: str, news: News, now: float) -> bool:
-        """Whether the data allow what a neighbour told; if not, it is barred for a while."""
+        """Whether the data allow what a neighbour told; who goes on so is barred for a while."""
+        mail, why = self.mail[name], "its values are larger than the data allow"
         if self.ends.is_allowed(name, news, self._bounds):
+            mail.n_odd = 0
             return True
-        seconds = self.mail[name].bar(now)
-        self.inbox.complain(
-            name,
-            f"its values are larger than the data allow; it is barred for {seconds:.0f} s",
-            now,
-        )
+        mail.n_odd += 1
+        if mail.n_odd > MOST_ODD:
+            why += f"; it is barred for {mail.bar(now):.0f} s"
+        self.inbox.complain(name, why, now)
         return False
 
     def _check_estimates(self) -> None:

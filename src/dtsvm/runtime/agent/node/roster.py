@@ -23,6 +23,7 @@ from dtsvm.runtime.agent.node.entry import Entry
 __all__ = ["Pair", "Part", "Roster"]
 
 Agent = tuple[str, str]  # (node, task)
+ODD = 10  # powers of two by which scales may differ from their median
 Pair = tuple[str, str]
 
 
@@ -218,10 +219,13 @@ class Roster:
                     found.add(other)
                     edge.append(other)
         known = {(e.name, t): (s, w) for e in self.entries.values() for t, s, _, w in e.tasks}
-        mean = sum(2.0 ** known[a][0] for a in found) / len(found)
-        weight = sum(2.0 ** known[a][1] for a in found)
+        said = np.array([known[a] for a in sorted(found)], float)
+        mean = float(np.exp2(_near(said[:, 0])).mean())
+        weight = float(np.exp2(_near(said[:, 1])).sum())
         across = frozenset((a[0], b[0]) for a, b in links if a[0] != b[0])
-        return Part(frozenset(found), _graph(links), mean, _teams(wide), across, weight)
+        return Part(
+            frozenset(found), _graph(links), float(mean), _teams(wide), across, float(weight)
+        )
 
     # To the wire and back
 
@@ -247,6 +251,12 @@ class Roster:
             for one, other, stamp, is_coupled in entry.couples:
                 member.couples.add(one=one, other=other, stamp=stamp, is_coupled=is_coupled)
         return message
+
+
+def _near(exponents: Any) -> Any:
+    """Bring what is out of all proportion near the median: one node may say what it likes."""
+    middle = np.median(exponents)
+    return np.clip(exponents, middle - ODD, middle + ODD)
 
 
 def _teams(wide: dict[Agent, set[Agent]]) -> tuple[frozenset[Agent], ...]:

@@ -302,8 +302,8 @@ class Node(Member):
         if has_total is None:
             return False
         has_changed = self.roster.digest != before
-        if has_changed:
-            self._wake()
+        if has_changed or (has_total and self.balancer.has_news):
+            self._wake()  # its neighbours' links pull differently now
         elif self.is_settled and (self.certifier.is_called or self._is_far(peer)):
             self.certifier.doubt()
             self._wake()

@@ -226,12 +226,12 @@ def status(configs: tuple[Path, ...]) -> None:
     columns = [
         "node",
         "state",
-        "tasks (rows)",
+        "tasks",
         "privacy",
         "round",
         "residual",
         "gap",
-        "neighbours",
+        "links",
         "refused",
     ]
     found = asyncio.run(_ask_all([path.absolute().parent for path in configs]))

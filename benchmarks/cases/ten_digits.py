@@ -2,7 +2,7 @@
 
 60,000 images, pixels/255, one task of ten labels, 10 nodes in a random network of degree 0.8667,
 C = 0.01, all cores for us (LIBLINEAR has one). Each side has the loosest tolerance at which its
-objective, ours at the worst node, is within 2 % of a proven bound. Errors are those on the 10,000
+objective, ours at the worst node, is within 3 % of a proven bound. Errors are those on the 10,000
 test images. Memory is the peak of a process of its own while it fits, beyond what it held before.
 """
 
@@ -23,7 +23,7 @@ from benchmarks.timing import race, spread
 from dtsvm import DSVM, Network
 from dtsvm.data import load_mnist
 
-TARGET = 0.02
+TARGET = 0.03
 C = 0.01
 
 
@@ -34,7 +34,7 @@ def run(settings: Settings) -> list[dict]:
     rows, X_test, y_test = _digits(source)
     node = np.random.default_rng(settings.seed).integers(10, size=len(rows.y))
     network = Network.random(10, degree=0.8667, seed=settings.seed)
-    best = DSVM(network, C=C, tol=5e-3).fit(rows.X, rows.y, node=node)
+    best = DSVM(network, C=C, tol=1e-2).fit(rows.X, rows.y, node=node)
     bound = best.info_.objective / (1 + best.info_.gap)
     print(f"{len(rows.y)} rows; reference proven to {best.info_.gap:.1e}")
 

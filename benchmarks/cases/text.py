@@ -2,7 +2,7 @@
 
 200,000 rows of 100,000 words, 50 drawn a row by Zipf's law, weighted and of length 1; two labels by
 a tenth of the words, with noise. A ring of 4 nodes, C = 1, all cores for us (LIBLINEAR has one).
-Each side has the loosest tolerance at which its objective, ours at the worst node, is within 2 % of
+Each side has the loosest tolerance at which its objective, ours at the worst node, is within 3 % of
 a proven bound. Memory is the peak of a process of its own while it fits, beyond what it had before.
 """
 
@@ -22,7 +22,7 @@ from benchmarks.settings import Settings
 from benchmarks.timing import race, spread
 from dtsvm import DSVM, Network
 
-TARGET = 0.02
+TARGET = 0.03
 N_WORDS, WORDS_A_ROW, N_NODES = 100_000, 50, 4
 
 
@@ -47,7 +47,7 @@ def run(settings: Settings) -> list[dict]:
     n = settings.pick(200_000, 2_000)
     rows = make_rows(n, settings.seed)
     node = np.random.default_rng(settings.seed).integers(N_NODES, size=n)
-    best = _fit(rows, node, 5e-3)
+    best = _fit(rows, node, 1e-2)
     bound = best.info_.objective / (1 + best.info_.gap)
     print(f"{n} rows; reference proven to {best.info_.gap:.1e}")
 

@@ -226,11 +226,12 @@ def status(configs: tuple[Path, ...]) -> None:
     columns = [
         "node",
         "state",
-        "tasks (rows)",
+        "tasks",
         "privacy",
         "round",
         "residual",
-        "neighbours",
+        "gap",
+        "links",
         "refused",
     ]
     found = asyncio.run(_ask_all([path.absolute().parent for path in configs]))
@@ -255,7 +256,7 @@ async def _ask_all(folders: list[Path]) -> list[tuple[str, dict[str, Any]]]:
 
 def _line(name: str, found: dict[str, Any]) -> list[str]:
     if not found:
-        return [name, "not running", "", "", "", "", "", ""]
+        return [name, "not running", *[""] * 7]
     return [
         found["node"],
         "settled" if found["is_settled"] else "training",
@@ -263,6 +264,7 @@ def _line(name: str, found: dict[str, Any]) -> list[str]:
         _privacy(found["privacy"]),
         f"{found['round']:,}",
         short(found["residual"]),
+        "–" if found["gap"] is None else short(found["gap"]),
         f"{len(found['present'])} of {len(found['neighbours'])}",
         str(found["refused"]),
     ]

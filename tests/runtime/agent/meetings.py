@@ -7,7 +7,7 @@ from dtsvm.problem import Settings
 from dtsvm.runtime.agent.node.node import Node
 from worlds import rows
 
-FIXED = {"C": 0.1, "task_penalty": 2.0, "node_penalty": 3.0, "tol": 1e-6}
+FIXED = {"C": 0.1, "task_penalty": 2.0, "node_penalty": 3.0, "tol": 1e-9}
 
 
 def make_blocks(nodes, tasks, p=4, n=12, seed=0):

@@ -32,7 +32,7 @@ def test_processes_train_lose_one_take_it_back_and_are_told(tmp_path):
     names = NAMES[:3]
     network = Network.ring(names)
     blocks = make_blocks(names, ["one"])
-    settings = {"C": 0.1, "tol": 1e-5}
+    settings = {"C": 0.1, "tol": 1e-8}
     make_site(tmp_path, network, blocks, settings, round_seconds=0.5, evict_seconds=2.0)
     with Agents(tmp_path) as agents:
         for name in names:

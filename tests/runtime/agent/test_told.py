@@ -10,7 +10,7 @@ from sites import farthest, free_ports, make_site, status, write_rows
 from dtsvm import Network
 from dtsvm.ui import main
 
-SETTINGS = {"C": 0.1, "tol": 1e-5}
+SETTINGS = {"C": 0.1, "tol": 1e-8}
 ABC = NAMES[:3]
 TASKS = ("one", "two")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from dtsvm.rounds import Elsewhere
-from dtsvm.runtime.agent.node.balance import Team
 from dtsvm.runtime.agent.node.ends import Ends, Key
 from dtsvm.runtime.agent.node.holdings import Holding
 from dtsvm.runtime.agent.node.roster import Part, Roster
+from dtsvm.runtime.agent.node.team import Team
 
 __all__ = ["adapt"]
 
@@ -35,7 +35,7 @@ def adapt(
     parts = {task: roster.part((name, task), is_personal) for task in holdings}
     _learn(parts, holdings, ends)
     groups = roster.grouped(holdings)
-    return [_team(roster, tasks, parts[tasks[0]], holdings, ends) for tasks in groups]
+    return [_team(name, tasks, parts[tasks[0]], holdings, ends) for tasks in groups]
 
 
 def _rank(name: str, roster: Roster, holdings: dict[str, Holding], ends: Ends) -> None:
@@ -63,13 +63,18 @@ def _learn(parts: dict[str, Part], holdings: dict[str, Holding], ends: Ends) -> 
 
 
 def _team(
-    roster: Roster, tasks: list[str], part: Part, holdings: dict[str, Holding], ends: Ends
+    name: str, tasks: list[str], part: Part, holdings: dict[str, Holding], ends: Ends
 ) -> Team:
-    halves = {key: half for key, half in ends.halves.items() if key[0] in tasks}
+    halves = {half for key, half in ends.halves.items() if key[0] in tasks}
+    place = {agent: t for t, team in enumerate(part.teams) for agent in team}
     return Team(
-        roster.group(tasks[0]),
+        min(task for _, task in part.agents),
         np.array([holdings[task].slot for task in tasks], np.int64),
-        frozenset(halves.values()),
-        frozenset(neighbour for _, neighbour, _ in halves),
-        part.nodes,
+        frozenset(halves),
+        tuple(sorted(part.nodes)),
+        part.links,
+        tuple(len(team) for team in part.teams),
+        tuple(place[name, task] for task in tasks),
+        part.weight,
+        part.square,
     )

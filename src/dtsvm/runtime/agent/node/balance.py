@@ -1,40 +1,39 @@
-"""One node's part in balancing penalties: measure its link ends, tally, decide with the others.
+"""One node's part in balancing penalties: measure its link ends, add up, decide as all others do.
 
 At checks (`rounds.agreement`) neighbours tell each other x and z instead of q, so that each end
 sees the primal and the dual residual of `kernel.exchange`. A node that has measured all its ends
-tallies them; once it has everybody's tally it knows the next level, and so do they. Until then it
-waits, as long as for a message of a round: all change their penalties after the same round, to the
-same bits as in memory. Whoever cannot wait goes on, and follows when it hears of the new level. In
+adds what they show to the sum over the network, with its level; whoever has the total decides the
+same next level. Until then it waits, as long as for a message of a round: all change their
+penalties after the same round. Whoever cannot wait goes on, and follows when the total has come. In
 the meantime the two ends of a link may pull differently: what was made with another penalty is not
 used, as if it had been lost.
+
+After a change the first sum, number 1, brings the levels alone: nodes that have just met go on with
+the geometric mean of theirs, newcomers with that of the others.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dtsvm.kernel import compiled
 from dtsvm.rounds import State
-from dtsvm.rounds.agreement import Decision, apply, measure
-from dtsvm.runtime.agent.node.ledger import Ledger, Level, Tally
+from dtsvm.rounds.agreement import N_SHOWN, apply, decide, measure
+from dtsvm.runtime.agent.node.summing import BALANCE, Summing
+from dtsvm.runtime.agent.node.team import Team
+from dtsvm.runtime.agent.node.wave import Wave
 
-__all__ = ["Balancer", "Team"]
+__all__ = ["Balancer"]
 
+Floats = NDArray[np.float64]
 MOST_REPEATS = 8  # rounds for which x and z are told again to a neighbour that missed them
-
-
-@dataclass(frozen=True)
-class Team:
-    """The agents of one group here, and with whom they balance."""
-
-    group: str
-    agents: NDArray[np.int64]  # slots
-    halves: frozenset[int]  # slots of link ends to other nodes
-    neighbours: frozenset[str]
-    nodes: frozenset[str]  # all that must agree, this one too
+N_PRODUCTS = int(compiled.constants()["N_PRODUCTS"])
+N_LEVEL = 4  # agents that have a level, and Σ log of its three factors
+LENGTH = N_LEVEL + 1 + N_SHOWN + N_PRODUCTS
+SAME = 1e-9  # levels that differ by less are one
+MOST_LOG = 14.0  # of a factor: the band that `kernel.decide_level` keeps is inside
+MOST_SHOWN = 1e9  # of a square, at a node
 
 
 class Balancer:
@@ -42,22 +41,27 @@ class Balancer:
 
     Parameters
     ----------
+    name : str
+        The node.
     state : State
-        The agents of the node.
-    ledger : Ledger
-        What the node knows of levels and tallies.
+        Its agents.
+    sums : Summing
+        Its part in sums over the network.
     """
 
-    def __init__(self, state: State, ledger: Ledger) -> None:
-        self.state, self.ledger = state, ledger
+    def __init__(self, name: str, state: State, sums: Summing) -> None:
+        self.name, self.state, self.sums = name, state, sums
         self.is_on = "auto" in (state.settings.task_penalty, state.settings.node_penalty)
         self.teams: list[Team] = []
         self.check = 0  # the age of the check that is going on, or 0
-        self._open: dict[str, int] = {}  # groups not decided yet, and the level they began from
+        self.n_lies = 0  # totals that no honest nodes could have
+        self.remembered: dict[str, Floats] = {}  # levels from a checkpoint, by group
+        self._has_level: set[int] = set()  # agents whose level was decided, not begun with
+        self._open: set[str] = set()  # groups not decided yet
         self._due = 0  # no check comes before this age
         self._until = 0.0
         self._measured: dict[int, int] = {}  # at which check an end was last measured
-        self._applied: dict[str, Level] = {}
+        self._applied: dict[str, int] = {}  # sums that took effect, by group
 
     def begin(self, teams: list[Team]) -> None:
         """Begin anew after the network has changed."""
@@ -65,12 +69,15 @@ class Balancer:
         self._due = 0
         self.close()
         self._measured.clear()
-        self._applied.clear()
+        self._applied = dict.fromkeys((team.group for team in teams), 0)
         for team in teams:
-            self._set(team)
+            if team.group in self.remembered:
+                self._set(team, self.remembered.pop(team.group))
+            if self.is_on and len(team.nodes) > 1:
+                self._wave(team).begin(1, self._term(team, None))
 
     def close(self) -> None:
-        """Let a check be; what is decided elsewhere will be heard."""
+        """Let a check be; what is decided will be heard."""
         self.check = 0
         self._open.clear()
 
@@ -97,9 +104,9 @@ class Balancer:
         if age > self.check + MOST_REPEATS:
             return False
         return any(
-            not self.ledger.has_tallied(team.group, neighbour, self.check)
+            self._wave(team).works_at(neighbour) < self.check
             for team in self._undecided()
-            if neighbour in team.neighbours
+            if neighbour in team.neighbours(self.name)
         )
 
     def note(self, halves: list[int], check: int) -> None:
@@ -109,23 +116,21 @@ class Balancer:
     def open(self, check: int, until: float) -> None:
         """Begin a check; it is worth waiting for until then."""
         self.check, self._until = check, until
-        self._open = {team.group: self.ledger.level(team.group).decided for team in self.teams}
+        self._open = {team.group for team in self.teams}
 
-    def tally(self, node: str, incarnation: int, round_: int) -> None:
-        """Tally what has been measured, and decide what can be decided."""
+    def tally(self) -> None:
+        """Add up what has been measured, where all ends have been."""
         for team in self._undecided():
             is_measured = all(self._measured.get(half) == self.check for half in team.halves)
-            if is_measured and not self.ledger.has_tallied(team.group, node, self.check):
-                found = measure(self.state, self._set_of(team))
-                if found is None:
-                    del self._open[team.group]  # nobody to agree with
-                    continue
-                numbers = tuple(found[0].tolist())
-                decided = self.ledger.level(team.group).decided
-                tally = Tally(team.group, node, incarnation, round_, decided, self.check, numbers)
-                self.ledger.merge({}, [tally])
-            start = float(self.state.plan.start[team.agents[0], 0])
-            self.ledger.decide(team.group, sorted(team.nodes), self.check, start)
+            wave = self._wave(team)
+            if not is_measured or max(wave.wanted, wave.done) >= self.check:
+                continue
+            found = measure(self.state, self._set_of(team))
+            if found is None:
+                self._open.discard(team.group)  # nobody to agree with
+                continue
+            wave.begin(self.check, self._term(team, found[0]))
+            self.sums.version += 1
         if not self._undecided():
             self.close()
 
@@ -135,37 +140,98 @@ class Balancer:
 
     def _undecided(self) -> list[Team]:
         for team in self.teams:
-            before = self._open.get(team.group)
-            if before is not None and self.ledger.level(team.group).decided > before:
-                del self._open[team.group]
+            if self._wave(team).done >= self.check:
+                self._open.discard(team.group)
         return [team for team in self.teams if team.group in self._open]
+
+    # What is summed
+
+    def _term(self, team: Team, found: Floats | None) -> Floats:
+        """Level, whether snapshots were taken, what links show, inner products of moves."""
+        term = np.zeros(LENGTH)
+        known = [a for a in team.agents.tolist() if a in self._has_level]
+        if known:
+            term[0] = len(known)
+            term[1:N_LEVEL] = np.log(self._levels(known)).sum(axis=0)
+        if found is not None:
+            term[N_LEVEL] = len(found) > N_SHOWN
+            term[N_LEVEL + 1 : N_LEVEL + 1 + len(found)] = np.clip(found, -MOST_SHOWN, MOST_SHOWN)
+        return term
+
+    def _levels(self, agents: list[int]) -> Floats:
+        return np.asarray(self.state.tables.agents["level"][agents])
+
+    def _is_possible(self, total: Floats, team: Team) -> bool:
+        """Whether a total can be one of honest nodes."""
+        n, flags, shown = total[0], total[N_LEVEL], total[N_LEVEL + 1 : N_LEVEL + 1 + N_SHOWN]
+        is_whole = 0 <= n <= sum(team.members) and n == round(n)
+        is_in_band = bool((np.abs(total[1:N_LEVEL]) <= n * MOST_LOG).all())
+        has_flags = 0 <= flags <= len(team.nodes) and flags == round(flags)
+        most = len(team.nodes) * MOST_SHOWN
+        return (
+            is_whole and is_in_band and has_flags and bool(((shown >= 0) & (shown <= most)).all())
+        )
 
     # What was decided
 
     @property
     def has_news(self) -> bool:
-        """Whether a level is known that has not taken effect here."""
-        return any(
-            self.ledger.level(team.group) != self._applied[team.group] for team in self.teams
-        )
+        """Whether there is a total that has not taken effect here."""
+        return any(self._wave(team).done > self._applied[team.group] for team in self.teams)
 
-    def apply(self) -> None:
-        """Leap where that was decided, and write the levels known into the agents.
+    def apply(self) -> bool:
+        """Leap and set levels as the totals say; return whether anything changed.
 
         `State.pull_anew` lets them take effect.
         """
+        has_changed = False
         for team in self.teams:
-            level = self.ledger.level(team.group)
-            is_next = level.decided == self._applied[team.group].decided + 1
-            if level.leap and is_next:
-                decision = Decision(level[1:4], level.leap)
-                apply(self.state, self._set_of(team), decision)
-            self._set(team)
+            wave = self._wave(team)
+            if wave.done > self._applied[team.group] and wave.total is not None:
+                self._applied[team.group] = wave.done
+                if self._is_possible(wave.total, team):
+                    has_changed = self._follow(team, wave.done, wave.total) or has_changed
+                else:
+                    self.n_lies += 1
+        return has_changed
+
+    def _follow(self, team: Team, check: int, total: Floats) -> bool:
+        level = mine = self._levels(team.agents[:1].tolist())[0]
+        n = total[0]
+        if n > 0:
+            mean = np.exp(total[1:N_LEVEL] / n)
+            level = mine if (np.abs(mean - mine) <= SAME * mine).all() else mean
+        if check == 1:
+            if n > 0:
+                self._set(team, level)
+            return bool((level != mine).any())
+        has_products = total[N_LEVEL] == len(team.nodes)
+        end = LENGTH if has_products else N_LEVEL + 1 + N_SHOWN
+        start = float(self.state.plan.start[team.agents[0], 0])
+        decision = decide(level, np.ascontiguousarray(total[N_LEVEL + 1 : end]), start, check)
+        apply(self.state, self._set_of(team), decision)
+        self._set(team, np.array(decision.level))
+        return True
 
     def _set_of(self, team: Team) -> int:
         """Which of the plan's sets a team's agents are."""
         return self.state.plan.set_of(int(team.agents[0]))
 
-    def _set(self, team: Team) -> None:
-        level = self._applied[team.group] = self.ledger.level(team.group)
-        self.state.iterates.set_level(team.agents, np.array(level[1:4]))
+    def _set(self, team: Team, level: Floats) -> None:
+        self.state.iterates.set_level(team.agents, level)
+        self._has_level.update(team.agents.tolist())
+
+    def _wave(self, team: Team) -> Wave:
+        return self.sums.wave(BALANCE, team)
+
+    def forget(self, agent: int) -> None:
+        """Know no more of an agent that has left."""
+        self._has_level.discard(agent)
+
+    def levels(self) -> dict[str, list[float]]:
+        """Return the levels that were decided, by group."""
+        return {
+            team.group: self._levels(team.agents[:1].tolist())[0].tolist()
+            for team in self.teams
+            if int(team.agents[0]) in self._has_level
+        }

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dtsvm.kernel import compiled
 from dtsvm.rounds import State
 from dtsvm.rounds.state import ACCURACY
+from dtsvm.runtime.agent.node.bounds import Bounds
 from dtsvm.runtime.agent.node.holdings import Holding
 from dtsvm.runtime.agent.node.refuse import News, Told
 from dtsvm.runtime.privacy.veil import Veil
@@ -104,6 +105,20 @@ class Ends:
             for key, half in self.halves.items()
         }
 
+    def begin_anew(self, agents: list[int]) -> None:
+        """Put all agents and link ends back to where they began."""
+        state, zero = self.state, np.zeros((2, self.state.n_features + 1))
+        state.iterates.rescale(np.array(agents, np.int64), 0.0)  # wakes rows that sleep
+        for agent in agents:
+            state.iterates.begin_at(agent, zero, np.zeros(state.n_rows(agent)))
+        for half in self.halves.values():
+            state.iterates.begin_end(half, state.tables.ends["penalty"][half], zero)
+
+    @property
+    def neighbours(self) -> set[str]:
+        """The nodes at the other ends."""
+        return set(self._place)
+
     # A round
 
     def prepare(self) -> None:
@@ -177,6 +192,16 @@ class Ends:
                 q = self._read(i, told)
                 self._heard[i, : len(q)] = q
                 self._is_heard[i] = True
+
+    def is_allowed(self, neighbour: str, news: News, bounds: dict[str, Bounds]) -> bool:
+        """Whether the data allow what a neighbour told; `bounds` are by task."""
+        for i in self._place.get(neighbour, ()):
+            told = self._told_to(i, news)
+            if told is not None:
+                penalty = self.state.tables.ends["penalty"][self.ends[i].half]
+                if not bounds[self.ends[i].key[0]].allows(self._read(i, told), penalty):
+                    return False
+        return True
 
     def _read(self, i: int, told: Told) -> Floats:
         """Return q, which in a check is told as x and z."""

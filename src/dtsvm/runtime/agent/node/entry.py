@@ -25,7 +25,7 @@ class Entry:
     has_left : bool
         Whether the node has left politely.
     tasks : tuple
-        Name, scale and digest of the labels of every task held.
+        Name, scale of features, digest of the labels and scale of C · rows of every task held.
     links : tuple
         Every neighbour's name, and whether it is heard.
     round : int
@@ -44,7 +44,7 @@ class Entry:
     incarnation: int
     sequence: int
     has_left: bool = False
-    tasks: tuple[tuple[str, int, int], ...] = ()
+    tasks: tuple[tuple[str, int, int, int], ...] = ()
     links: tuple[tuple[str, bool], ...] = ()
     round: int = 0
     told: int = 0

@@ -19,11 +19,12 @@ Floats = NDArray[np.float64]
 
 @dataclass
 class Holding:
-    """A task that is held here: its agent's slot, its features' scale, its labels' digest."""
+    """A task that is held here: its agent's slot, scales of features and rows, labels' digest."""
 
     slot: int
     scale: int = 0
     labels: int = 0
+    weight: int = -100
 
 
 @dataclass
@@ -69,12 +70,13 @@ class Holdings:
             )
         return self.tasks[task]
 
-    def describe(self) -> tuple[tuple[str, int, int], ...]:
-        """Return what the others are told of each task: its scale and its labels' digest."""
-        return tuple((task, h.scale, h.labels) for task, h in sorted(self.tasks.items()))
+    def describe(self) -> tuple[tuple[str, int, int, int], ...]:
+        """Return what the others are told of each task: its scale, labels' digest and weight."""
+        held = sorted(self.tasks.items())
+        return tuple((task, h.scale, h.labels, h.weight) for task, h in held)
 
     def _rescale(self, task: str) -> None:
-        """Say how large features are, to the nearest power of two and no better."""
+        """Say how large features and C · rows are, to a power of two and no better."""
         holding, state = self.tasks[task], self.state
         slots = state.row_slots[holding.slot]
         square = float(state.tables.rows["norms"][slots].mean()) if len(slots) else 0.0
@@ -82,6 +84,8 @@ class Holdings:
             square = self.norm**2
         scale = np.log2(square / state.n_features) if square > 0 else 0.0
         holding.scale = int(np.clip(np.round(scale), -100, 100))
+        box = float(state.tables.rows["box"][slots].sum()) if len(slots) else 0.0
+        holding.weight = int(np.clip(np.ceil(np.log2(box)), -100, 40)) if box > 0 else -100
 
 
 def _digest(labels: tuple[Any, Any]) -> int:

@@ -14,26 +14,27 @@ from typing import Any
 from dtsvm.runtime.agent.node.entry import Entry
 from dtsvm.runtime.agent.node.holdings import Holding
 from dtsvm.runtime.agent.node.identity import Identity
-from dtsvm.runtime.agent.node.ledger import Ledger
 from dtsvm.runtime.agent.node.mail import Mail
 from dtsvm.runtime.agent.node.names import shown
 from dtsvm.runtime.agent.node.refuse import (
     MOST_AHEAD,
+    MOST_TASKS,
     MOST_YOUNGER,
     ROSTER_BYTES,
     News,
     Refused,
     parse,
-    read_ledger,
     read_roster,
     read_values,
 )
 from dtsvm.runtime.agent.node.roster import Roster
+from dtsvm.runtime.agent.node.summing import Summing
 
 __all__ = ["Inbox", "digest"]
 
 log = logging.getLogger(__name__)
 REFUSAL_LOG_SECONDS = 60.0
+SUM_BYTES = 4096  # a feature: two sums of a certificate, of some sixty tasks
 
 
 @dataclass
@@ -66,7 +67,7 @@ class Inbox:
     counts: Callable[[], tuple[int, int]]
     remember: Callable[[Entry], None]
     roster: Roster
-    ledger: Ledger
+    sums: Summing
     holdings: dict[str, Holding]
     mail: dict[str, Mail]
     refused: Counter[str] = field(default_factory=Counter)
@@ -76,15 +77,18 @@ class Inbox:
     @property
     def most_bytes(self) -> int:
         """How long a message may be."""
-        return ROSTER_BYTES + 32 * self.n_numbers * (1 + len(self.holdings)) ** 2 + 65_536
+        values = 32 * self.n_numbers * (1 + len(self.holdings)) ** 2
+        return int(ROSTER_BYTES + values + SUM_BYTES * self.n_numbers)
 
     def take(self, peer: str, data: bytes, now: float) -> bool | None:
-        """Keep a message; return whether roster or ledger have news, None if it was refused."""
+        """Keep a message; return whether there is a new total, None if it was refused."""
         try:
+            if peer in self.mail and now < self.mail[peer].barred_until:
+                return None  # why was said when it was barred
             message, news = self._check(peer, data)
             return self._keep(peer, message, news, now)
         except Refused as reason:
-            self._refuse(peer, str(reason), now)
+            self.complain(peer, str(reason), now)
             return None
 
     def _check(self, peer: str, data: bytes) -> tuple[Any, News]:
@@ -98,6 +102,8 @@ class Inbox:
         if message.settings != digest(self.settings):
             raise Refused(f"the sender has other settings{self._differences(message)}")
         self._check_counts(message)
+        if len(message.sums) > 2 * MOST_TASKS:
+            raise Refused("it has too many sums")
         self.mail[peer].check(message)
         news = read_values(message, self.n_numbers)
         self._check_tasks(message)
@@ -125,7 +131,6 @@ class Inbox:
         return ": " + ", ".join(found[:20]) if found else ""
 
     def _keep(self, peer: str, message: Any, news: News, now: float) -> bool:
-        has_news = False
         roster = None
         if message.HasField("roster"):
             roster = read_roster(message.roster, self.network, self.identity)
@@ -134,13 +139,10 @@ class Inbox:
             for entry in roster:
                 if entry.name == self.node:
                     self.remember(entry)
-        ledger = read_ledger(message.ledger) if message.HasField("ledger") else None
         if roster:
-            has_news = self.roster.merge(roster)
-        if ledger:
-            has_news = self.ledger.merge(*ledger) or has_news
+            self.roster.merge(roster)
         self.mail[peer].put(message, news, now)
-        return has_news
+        return self.sums.hear(peer, message)
 
     def _check_tasks(self, message: Any) -> None:
         """Refuse tasks and groups that are not as the roster says.
@@ -163,14 +165,15 @@ class Inbox:
     def _check_labels(self, peer: str, entries: list[Entry]) -> None:
         """Refuse a neighbour for which another label of a task is positive."""
         for entry in entries:
-            for task, _, labels in entry.tasks if entry.name == peer else ():
+            for task, _, labels, _ in entry.tasks if entry.name == peer else ():
                 mine = self.holdings[task].labels if task in self.holdings else 0
                 if mine and labels and mine != labels:
                     raise Refused(
                         f"it has other labels for task {shown(task)}, or the other one is positive"
                     )
 
-    def _refuse(self, peer: str, reason: str, now: float) -> None:
+    def complain(self, peer: str, reason: str, now: float) -> None:
+        """Count something that a neighbour should not have said, and log it once a minute."""
         self.refused[peer] += 1
         self.reasons[peer] = reason
         last = self.logged_at.get(peer)

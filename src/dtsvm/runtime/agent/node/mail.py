@@ -7,7 +7,10 @@ from typing import Any
 
 from dtsvm.runtime.agent.node.refuse import News, Refused
 
-__all__ = ["Mail"]
+__all__ = ["MOST_ODD", "Mail"]
+
+BAR_SECONDS, MOST_BAR_SECONDS = 10.0, 3600.0
+MOST_ODD = 30  # after a change the network's bounds may be new to a neighbour
 
 
 @dataclass
@@ -23,10 +26,21 @@ class Mail:
     calm: int = 0
     is_settled: bool = False
     roster_digest: int | None = None
-    ledger_digest: int = 0
     heard_at: float | None = None
     is_late: bool = False  # it missed a deadline and is not waited for until it is back
     letters: dict[int, News] = field(default_factory=dict)
+    barred_until: float = -1.0  # it sent what no honest neighbour sends
+    n_barred: int = 0
+    n_odd: int = 0  # messages in a row with values that the data do not allow
+
+    def bar(self, now: float) -> float:
+        """Hear a neighbour no more for a while, the longer the more often; return how long."""
+        seconds = min(BAR_SECONDS * 2.0**self.n_barred, MOST_BAR_SECONDS)
+        self.n_barred += 1
+        self.n_odd = 0
+        self.barred_until = now + seconds
+        self.forget()
+        return seconds
 
     def check(self, message: Any) -> None:
         """Refuse what comes from the past."""
@@ -43,7 +57,6 @@ class Mail:
         self.newest = message.round
         self.calm, self.is_settled = message.calm, message.is_settled
         self.roster_digest = message.roster_digest
-        self.ledger_digest = message.ledger_digest
         self.heard_at = now
         if news.values and news.round > self.applied:
             self.letters[news.round] = news

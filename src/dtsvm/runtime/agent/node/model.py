@@ -35,11 +35,11 @@ def node_model(
 
 
 def _task(node: Node, task: str, classes: tuple[Any, Any], group: int) -> TaskModel:
-    common, specific = node.estimate(task)
-    whole = (common + specific)[None]
+    common, specific = node.certified(task)
+    whole, own = (common + specific)[None], node.decision(task)[None]
     return TaskModel(
         task, tuple(classes), whole[:, :-1], whole[:, -1], common[None, :-1], specific[None, :-1],
-        {node.name: whole}, group,
+        {node.name: own}, group,
     )  # fmt: skip
 
 
@@ -47,8 +47,8 @@ def _info(node: Node) -> Info:
     return Info(
         status=Status.CONVERGED if node.is_settled else Status.INTERRUPTED,
         n_rounds=node.round,
-        objective=math.nan,
-        gap=math.nan,
+        objective=math.nan if node.certifier.objective is None else node.certifier.objective,
+        gap=math.nan if node.certifier.gap is None else node.certifier.gap,
         primal_residual=node.residual if math.isfinite(node.residual) else math.nan,
         dual_residual=math.nan,
         messages_sent=node.messages_sent,

@@ -16,6 +16,7 @@ the iterates are those of `runtime.memory`, bit for bit.
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import asdict
 from typing import Any
 
@@ -25,18 +26,23 @@ from numpy.typing import NDArray
 from dtsvm.rounds.agreement import loosen, take_snapshot
 from dtsvm.runtime.agent.node.adapt import adapt
 from dtsvm.runtime.agent.node.balance import Balancer
+from dtsvm.runtime.agent.node.bounds import Bounds
+from dtsvm.runtime.agent.node.certifier import Certifier
 from dtsvm.runtime.agent.node.inbox import Inbox
-from dtsvm.runtime.agent.node.ledger import Ledger
+from dtsvm.runtime.agent.node.mail import MOST_ODD
 from dtsvm.runtime.agent.node.member import Member
 from dtsvm.runtime.agent.node.outbox import Head, Outbox
 from dtsvm.runtime.agent.node.pack import Packer
 from dtsvm.runtime.agent.node.refuse import MOST_COUNT, News
+from dtsvm.runtime.agent.node.summing import CERTIFICATE, Summing
 from dtsvm.runtime.agent.node.timing import Timing
 
 __all__ = ["Node", "Timing"]
 
+log = logging.getLogger(__name__)
 Floats = NDArray[np.float64]
-CALM_MARGIN = 5  # turns all must be calm beyond twice the width of the network, to settle
+MOST_LEAD = 1000  # rounds that the network's last change may be ahead of a node
+FAR = 4.0  # residuals at which a settled node goes on, beside that at which it was calm
 
 
 class Node(Member):
@@ -44,8 +50,9 @@ class Node(Member):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.ledger = Ledger()
-        self.balancer = Balancer(self.state, self.ledger)
+        self.sums = Summing(self.name, self.roster, self.identity)
+        self.balancer = Balancer(self.name, self.state, self.sums)
+        self.certifier = Certifier(self.state, self.sums)
         self._packer = Packer(self.ends, lambda task: self.roster.group(task))
         told = {"personal": self.personal, "columns": self.columns}
         if self.veil.privacy.level != "none":
@@ -53,10 +60,10 @@ class Node(Member):
         shared = json.dumps({**asdict(self.settings), **told}, sort_keys=True)
         self.inbox = Inbox(
             self.name, self.network, shared, self.n_features + 1, self.identity,
-            lambda: (self.presence.incarnation, self.round), self.presence.remember, self.roster,
-            self.ledger, self.holdings, self.mail,
+            lambda: (self.presence.incarnation, self.round), self.presence.remember,
+            self.roster, self.sums, self.holdings, self.mail,
         )  # fmt: skip
-        self.outbox = Outbox(self.name, self.network, shared, self.roster, self.ledger, self.mail)
+        self.outbox = Outbox(self.name, self.network, shared, self.roster, self.sums, self.mail)
         self.refused = self.inbox.refused
         self._begin_counting()
 
@@ -65,21 +72,37 @@ class Node(Member):
         self.messages_sent = self.bytes_sent = 0  # as the runtime counts them
         self.heard: list[str] = []  # in the last round
         self._heard_since: set[str] = set()
+        self._seen_at: dict[str, int] = {}  # how far neighbours were when the last round ended
         self._told: dict[str, bytes] = {}  # values of the last round, by neighbour
         self._adapted: int | None = None
         self._changed_in = 0  # round of the network's last change
         self._width = 0
+        self._bounds: dict[str, Bounds] = {}  # by task
 
     # The network
+
+    def leave_task(self, task: str) -> None:
+        """Let a task go; what stays forgets it at once."""
+        self.balancer.forget(self.holding(task).slot)
+        super().leave_task(task)
 
     def _adapt(self) -> None:
         """Rebuild links and global numbers after the roster changed."""
         if self._adapted == self.roster.digest:
             return
         teams = adapt(self.name, self.roster, self.holdings, self.ends, self.personal)
+        self.sums.begin(teams)
         self.balancer.begin(teams)
+        self.certifier.begin(teams)
         reached = self.roster.distances(self.name)
-        self._changed_in = self.roster.last_change(reached)
+        last = self.roster.last_change(reached)
+        self._changed_in = last if last <= self.round + MOST_LEAD else self.round
+        groups = zip(self.roster.grouped(self.holdings), teams, strict=True)
+        self._bounds = {
+            task: Bounds.of(team, self.settings, self.n_features)
+            for tasks, team in groups
+            for task in tasks
+        }
         self._width = max(reached.values())
         self._adapted = self.roster.digest
         self._wake()
@@ -98,10 +121,7 @@ class Node(Member):
         self._adapt()
         ahead = max((self.mail[name].newest for name in self.present), default=0)
         self.round = min(max(self.round + 1, ahead), MOST_COUNT - 1)
-        has_new_level = self.balancer.has_news
-        if has_new_level:
-            self.balancer.apply()
-            self._wake()
+        has_new_level = self.balancer.has_news and self.balancer.apply()
         if self.state.is_stale:
             self.ends.prepare()
         elif has_new_level:
@@ -128,16 +148,17 @@ class Node(Member):
     def hello(self, now: float) -> dict[str, bytes]:
         """Return a sign of life for every neighbour, with the last values."""
         self._announce(now)
+        self._follow()
         if not self.balancer.check:
             return self._messages(self._told)
         wants, age = self.balancer.wants, self._age  # x and z are long: only to who lacks them
         return self._messages({n: data for n, data in self._told.items() if wants(n, age)})
 
     def has_news_for_somebody(self, since: float) -> bool:
-        """Whether a neighbour heard since then has another roster or ledger."""
+        """Whether a neighbour heard since then lacks something that is here."""
         return any(
-            mail.heard_at is not None and mail.heard_at > since and not self.outbox.is_told(mail)
-            for mail in self.mail.values()
+            mail.heard_at is not None and mail.heard_at > since and not self.outbox.is_told(name)
+            for name, mail in self.mail.items()
         )
 
     def _messages(self, told: dict[str, bytes]) -> dict[str, bytes]:
@@ -168,16 +189,45 @@ class Node(Member):
             mail = self.mail[name]
             news = mail.take(self.round)
             mail.is_late = mail.newest < self.round and not mail.is_settled
-            if news:
+            if news and self._is_allowed(name, news, now):
                 self._measure(name, news, check)
                 self.ends.hear(name, news)
                 self.heard.append(name)
         self.residual = self.ends.take_in()
-        # A neighbour with which no task is shared says nothing but that it is there.
-        in_time = [name for name in self.present if self.mail[name].newest >= self.round]
-        self._heard_since.update(self.heard, in_time)
+        self._check_estimates()
+        # A neighbour with which no task is shared says nothing but how far it is.
+        newest = {name: self.mail[name].newest for name in self.present}
+        moved = [name for name, at in newest.items() if at > self._seen_at.get(name, -1)]
+        in_time = [name for name in newest if newest[name] >= self.round]
+        self._heard_since.update(self.heard, in_time, set(moved) - self.ends.neighbours)
+        self._seen_at = newest
         self._grow_older(check, now)
         self._count_calm()
+        is_calm = self.calm > self._width
+        self.certifier.look(is_calm, now + self.timing.round_seconds)
+        self.is_settled = self.certifier.is_good and is_calm
+
+    def _is_allowed(self, name: str, news: News, now: float) -> bool:
+        """Whether the data allow what a neighbour told; who goes on so is barred for a while."""
+        mail, why = self.mail[name], "its values are larger than the data allow"
+        if self.ends.is_allowed(name, news, self._bounds):
+            mail.n_odd = 0
+            return True
+        mail.n_odd += 1
+        if mail.n_odd > MOST_ODD:
+            why += f"; it is barred for {mail.bar(now):.0f} s"
+        self.inbox.complain(name, why, now)
+        return False
+
+    def _check_estimates(self) -> None:
+        """Begin anew if an estimate is one that the data do not allow, or not finite."""
+        for task, bounds in self._bounds.items():
+            x = self.state.estimate(self.holdings[task].slot)
+            if not (np.isfinite(x).all() and bounds.allow_estimate(x)):
+                log.warning("Node %s begins anew: its estimates had left all bounds.", self.name)
+                self.ends.begin_anew([holding.slot for holding in self.holdings.values()])
+                self.residual = float("inf")
+                return
 
     def _grow_older(self, check: int, now: float) -> None:
         """Count the round, and begin a check if it is time."""
@@ -196,20 +246,38 @@ class Node(Member):
             self.balancer.note(self.ends.compare(name, news, check), check)
 
     def _tally(self) -> None:
-        self.balancer.tally(self.name, self.presence.incarnation, self.round)
+        self.balancer.tally()
 
     def is_balancing(self, now: float) -> bool:
-        """Whether penalties are being balanced, and everybody near waits for it."""
-        if self.state.is_stale or not self.balancer.is_waiting(now):
+        """Whether a sum is under way that everybody near waits for."""
+        is_certifying = self.certifier.is_waiting(now)
+        if self.state.is_stale or not (is_certifying or self.balancer.is_waiting(now)):
             return False
-        around = [self.mail[name] for name in self.present]
-        if any(m.is_late or m.is_settled or m.newest > self.round for m in around):
+        if any(self._goes_on(name) for name in self.present):
             return False
-        for name in self.present:
-            for news in self.mail[name].letters.values():
-                self._measure(name, news, self.balancer.check)
-        self._tally()
-        return self.balancer.is_waiting(now)
+        if self.balancer.check:
+            for name in self.present:
+                for news in self.mail[name].letters.values():
+                    self._measure(name, news, self.balancer.check)
+            self._tally()
+        self._follow()
+        is_certifying = self.certifier.is_waiting(now) and not any(
+            self.sums.is_behind(name, CERTIFICATE) for name in self.present
+        )
+        return not self.is_settled and (is_certifying or self.balancer.is_waiting(now))
+
+    def _goes_on(self, name: str) -> bool:
+        """Whether a neighbour does not wait for a sum, and has not got it either."""
+        mail = self.mail[name]
+        is_ahead = mail.newest > self.round and not self.sums.is_on_its_way(name)
+        return mail.is_late or mail.is_settled or is_ahead
+
+    def _follow(self) -> None:
+        """Use totals of certificates that have come; no solve may be running."""
+        if not self.state.is_stale and self._adapted == self.roster.digest:
+            self.certifier.follow()
+            is_calm = self.calm > self._width
+            self.is_settled = self.is_settled or (self.certifier.is_good and is_calm)
 
     def _count_calm(self) -> None:
         """C ← 1 + min(c, c of the neighbours) while calm: c turns of calm as far as c links.
@@ -218,31 +286,29 @@ class Node(Member):
         it down and do not break it. A settled neighbour has counted far enough and counts no
         further, so it is left out.
         """
-        if self.residual > self.settings.tol:
+        if self.residual > self.certifier.residual_tol:
             self.calm = 0
             return
         waited = [name for name in self.present if not self.mail[name].is_settled]
         if all(name in self._heard_since for name in waited):
             self.calm = 1 + min([self.calm, *(self.mail[name].calm for name in waited)])
             self._heard_since.clear()
-        self.is_settled = self.calm > 2 * self._width + CALM_MARGIN
 
     def take(self, peer: str, data: bytes, now: float) -> bool:
         """Check a message from the neighbour at the other end of a link, and keep it."""
         is_new = peer in self.mail and self.mail[peer].heard_at is None
         before = self.roster.digest
-        has_news = self.inbox.take(peer, data, now)
-        if has_news is None:
+        has_total = self.inbox.take(peer, data, now)
+        if has_total is None:
             return False
-        mail = self.mail[peer]
         has_changed = self.roster.digest != before
-        is_restless = mail.calm == 0 and not mail.is_settled
-        if has_changed or (self.is_settled and (is_restless or self._is_far(peer))):
+        if has_changed or (has_total and self.balancer.has_news):
+            self._wake()  # its neighbours' links pull differently now
+        elif self.is_settled and (self.certifier.is_called or self._is_far(peer)):
+            self.certifier.doubt()
             self._wake()
         if has_changed or is_new:
             self._announce(now)
-        if has_news and self.balancer.has_news:
-            self._wake()
         return True
 
     def _is_far(self, peer: str) -> bool:
@@ -255,7 +321,7 @@ class Node(Member):
         news = mail.letters.get(mail.newest)
         if self.state.is_stale or news is None:
             return False
-        return self.ends.distance(peer, news) > self.settings.tol
+        return self.ends.distance(peer, news) > FAR * self.certifier.residual_tol
 
     # Answers
 
@@ -266,6 +332,14 @@ class Node(Member):
     def estimate(self, task: str) -> Floats:
         """Return the common and the specific part of the agent here."""
         return self.state.estimate(self.holding(task).slot)
+
+    def certified(self, task: str) -> Floats:
+        """Return both parts of the network's certified answer; before that, of the agent here."""
+        slot = self.holding(task).slot
+        answer = self.certifier.answer(slot) if self.is_settled else None
+        if answer is None:
+            return self.estimate(task)
+        return np.stack([answer.common, answer.specific[slot]])
 
     def groups(self) -> list[list[str]]:
         """Return the tasks held here that train together."""
@@ -285,10 +359,13 @@ class Node(Member):
                 task: len(self.state.row_slots[h.slot]) for task, h in sorted(self.holdings.items())
             },
             "groups": self.groups(),
-            "levels": {group: level[1:] for group, level in sorted(self.ledger.levels.items())},
+            "levels": self.balancer.levels(),
+            "gap": self.certifier.gap,
+            "lies": self.balancer.n_lies + self.certifier.n_lies,
             "calm": self.calm,
             "is_settled": self.is_settled,
             "privacy": self.veil.status(),
             "refused": sum(self.refused.values()),
             "reasons": dict(self.inbox.reasons),
+            "waits_for": self.sums.waits_for(),
         }

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.inbox import digest
-from dtsvm.runtime.agent.node.ledger import Ledger
 from dtsvm.runtime.agent.node.mail import Mail
 from dtsvm.runtime.agent.node.refuse import PROTOCOL
 from dtsvm.runtime.agent.node.roster import Roster
+from dtsvm.runtime.agent.node.summing import Summing
 
 __all__ = ["Head", "Outbox"]
 
@@ -42,7 +42,7 @@ class Outbox:
     network: int
     settings: str
     roster: Roster
-    ledger: Ledger
+    sums: Summing
     mail: dict[str, Mail]
 
     def messages(self, head: Head, told: dict[str, bytes]) -> dict[str, bytes]:
@@ -57,22 +57,21 @@ class Outbox:
             calm=head.calm,
             is_settled=head.is_settled,
             roster_digest=self.roster.digest,
-            ledger_digest=self.ledger.digest,
         ).SerializeToString()
         return {
-            name: top + told.get(name, b"") + self._news(mail) for name, mail in self.mail.items()
+            name: top + told.get(name, b"") + self.sums.parcels(name) + self._news(mail)
+            for name, mail in self.mail.items()
         }
 
     def _news(self, mail: Mail) -> bytes:
         out = b""
         if mail.roster_digest != self.roster.digest:
             out += wire.Message(roster=self.roster.to_wire()).SerializeToString()
-        if mail.ledger_digest != self.ledger.digest:
-            out += wire.Message(ledger=self.ledger.to_wire()).SerializeToString()
         if mail.heard_at is None:
             out += wire.Message(said_settings=self.settings).SerializeToString()
         return out
 
-    def is_told(self, mail: Mail) -> bool:
-        """Whether a neighbour has the same roster and ledger."""
-        return (mail.roster_digest, mail.ledger_digest) == (self.roster.digest, self.ledger.digest)
+    def is_told(self, name: str) -> bool:
+        """Whether a neighbour has the same roster, and every sum that is here for it."""
+        has_roster = self.mail[name].roster_digest == self.roster.digest
+        return has_roster and not self.sums.is_owed(name)

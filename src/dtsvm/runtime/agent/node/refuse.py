@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
 from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
-from dtsvm.kernel import compiled
 from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.entry import Entry, Statement
 from dtsvm.runtime.agent.node.identity import Identity
-from dtsvm.runtime.agent.node.ledger import Level, Tally
 from dtsvm.runtime.agent.node.names import NODE_NAME, is_task, shown
 from dtsvm.runtime.agent.node.roster import Pair
 
@@ -28,7 +25,6 @@ __all__ = [
     "Refused",
     "Told",
     "parse",
-    "read_ledger",
     "read_roster",
     "read_values",
 ]
@@ -42,8 +38,6 @@ MOST_AHEAD = 2**32  # rounds that a neighbour may be ahead: half a year at 250 a
 MOST_YOUNGER = 2**50  # microseconds that a neighbour may have begun later: 35 years
 MOST_CERTIFICATE, MOST_SIGNATURE, AGREEMENT = 4096, 256, 32  # bytes
 ROSTER_BYTES = 4_000_000
-STEPS, N_PRODUCTS = (int(compiled.constants()[name]) for name in ("STEPS", "N_PRODUCTS"))
-MOST_LEAP = compiled.constants()["MOST_LEAP"]
 
 
 class Refused(Exception):
@@ -125,49 +119,14 @@ def read_roster(roster: Any, network: int, identity: Identity) -> list[Entry]:
     return good
 
 
-def read_ledger(ledger: Any) -> tuple[dict[str, Level], list[Tally]]:
-    """Return a ledger's levels and tallies if every name and number is in its range."""
-    if len(ledger.levels) > MOST_TASKS or len(ledger.tallies) > MOST_MEMBERS * MOST_TASKS:
-        raise Refused("its ledger is too long")
-    levels = {_task(level.group): _level(level) for level in ledger.levels}
-    return levels, [_tally(tally) for tally in ledger.tallies]
-
-
-def _level(level: Any) -> Level:
-    if not all(0 < value < 1e6 for value in (level.weights, level.bias, level.tail)):
-        raise Refused(f"its ledger has a level out of all measure for {shown(level.group)}")
-    if level.decided >= MOST_COUNT:
-        raise Refused("its ledger counts too far")
-    leap = tuple(level.leap)
-    if len(leap) not in (0, STEPS) or not all(abs(value) < MOST_LEAP for value in leap):
-        raise Refused(f"its ledger has a leap out of all measure for {shown(level.group)}")
-    return Level(level.decided, level.weights, level.bias, level.tail, leap)
-
-
-def _tally(tally: Any) -> Tally:
-    found = tuple(tally.found)
-    is_long = len(found) == 6 + N_PRODUCTS
-    if not (is_long or len(found) == 6) or not all(map(isfinite, found)) or min(found[:6]) < 0:
-        raise Refused("its ledger has a tally that is not of squares and products")
-    if max(tally.incarnation, tally.round, tally.decided) >= MOST_COUNT:
-        raise Refused("its ledger counts too far")
-    return Tally(
-        _task(tally.group),
-        _node(tally.node),
-        tally.incarnation,
-        tally.round,
-        tally.decided,
-        tally.check,
-        found,
-    )
-
-
 def _entry(member: Any) -> Entry:
     _check_sizes(member)
-    tasks = tuple((_task(held.task), int(held.scale), held.labels) for held in member.tasks)
+    tasks = tuple(
+        (_task(held.task), int(held.scale), held.labels, int(held.weight)) for held in member.tasks
+    )
     links = tuple((_node(link.name), bool(link.is_heard)) for link in member.links)
-    if any(abs(scale) > 200 for _, scale, _ in tasks):
-        raise Refused("its roster has features out of all scale")
+    if any(abs(scale) > 100 or not -100 <= weight <= 40 for _, scale, _, weight in tasks):
+        raise Refused("its roster has features or rows out of all scale")
     if len({task for task, *_ in tasks}) != len(tasks) or len(dict(links)) != len(links):
         raise Refused("its roster names a task or a neighbour twice")
     return Entry(

@@ -23,6 +23,7 @@ from dtsvm.runtime.agent.node.entry import Entry
 __all__ = ["Pair", "Part", "Roster"]
 
 Agent = tuple[str, str]  # (node, task)
+ODD = 10  # powers of two by which scales may differ from their median
 Pair = tuple[str, str]
 
 
@@ -33,6 +34,9 @@ class Part:
     agents: frozenset[Agent]
     graph: tuple[int, tuple[Pair, ...]]  # nodes, links by position
     square: float  # mean squared feature
+    teams: tuple[frozenset[Agent], ...]  # those of one task that agree on the specific part too
+    links: frozenset[Pair]  # between their nodes
+    weight: float  # C times all their rows, or somewhat more
 
     @property
     def nodes(self) -> frozenset[str]:
@@ -204,16 +208,24 @@ class Roster:
     def part(self, agent: Agent, is_personal: bool) -> Part:
         """Find all with whom an agent must agree on the common part."""
         found, edge, links = {agent}, [agent], set()
+        wide: dict[Agent, set[Agent]] = {}
         while edge:
             one = edge.pop()
-            for other, _ in self.around(one, is_personal):
+            wide[one] = set()
+            for other, is_wide in self.around(one, is_personal):
                 links.add((min(one, other), max(one, other)))
+                wide[one] |= {other} if is_wide else set()
                 if other not in found:
                     found.add(other)
                     edge.append(other)
-        scales = {(e.name, t): s for e in self.entries.values() for t, s, _ in e.tasks}
-        mean = sum(2.0 ** scales[a] for a in found) / len(found)
-        return Part(frozenset(found), _graph(links), mean)
+        known = {(e.name, t): (s, w) for e in self.entries.values() for t, s, _, w in e.tasks}
+        said = np.array([known[a] for a in sorted(found)], float)
+        mean = float(np.exp2(_near(said[:, 0])).mean())
+        weight = float(np.exp2(_near(said[:, 1])).sum())
+        across = frozenset((a[0], b[0]) for a, b in links if a[0] != b[0])
+        return Part(
+            frozenset(found), _graph(links), float(mean), _teams(wide), across, float(weight)
+        )
 
     # To the wire and back
 
@@ -232,13 +244,32 @@ class Roster:
                 certificate=entry.certificate,
                 signature=entry.signature,
             )
-            for task, scale, labels in entry.tasks:
-                member.tasks.add(task=task, scale=scale, labels=labels)
+            for task, scale, labels, weight in entry.tasks:
+                member.tasks.add(task=task, scale=scale, labels=labels, weight=weight)
             for name, is_heard in entry.links:
                 member.links.add(name=name, is_heard=is_heard)
             for one, other, stamp, is_coupled in entry.couples:
                 member.couples.add(one=one, other=other, stamp=stamp, is_coupled=is_coupled)
         return message
+
+
+def _near(exponents: Any) -> Any:
+    """Bring what is out of all proportion near the median: one node may say what it likes."""
+    middle = np.median(exponents)
+    return np.clip(exponents, middle - ODD, middle + ODD)
+
+
+def _teams(wide: dict[Agent, set[Agent]]) -> tuple[frozenset[Agent], ...]:
+    """Split agents into those who are linked, each team's least agent in order."""
+    left, teams = set(wide), []
+    while left:
+        team, edge = set[Agent](), {min(left)}
+        while edge:
+            team |= edge
+            edge = {other for one in edge for other in wide[one]} - team
+        left -= team
+        teams.append(frozenset(team))
+    return tuple(teams)
 
 
 def _graph(links: set[tuple[Agent, Agent]]) -> tuple[int, tuple[Pair, ...]]:

@@ -1,11 +1,11 @@
 """The sum over the network: a wave up a tree of sums of subtrees, and down again with the total.
 
-Every node derives the same breadth-first tree from the same roster; the least name is the root. A
-sum has a name and a number; of each name one sum is under way at a time, with a larger number than
-the last. Each node adds its masked term to what its children sent and passes that to its parent;
-the root has the total and everybody passes it on to its children. What is sent is sent again until
-the other end shows that it has it, so lost messages only delay. When the roster changes, all begins
-anew: terms of two rosters never meet, for the masks would not cancel.
+Every node derives the same breadth-first tree from the same roster; a node in the middle is its
+root. A sum has a name and a number; of each name one sum is under way at a time, with a larger
+number than the last. Each node adds its masked term to what its children sent and passes that to
+its parent; the root has the total and everybody passes it on to its children. What is sent is sent
+again until the other end shows that it has it, so lost messages only delay. When the roster
+changes, all begins anew: terms of two rosters never meet, for the masks would not cancel.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ __all__ = ["Parcel", "Tree", "Wave"]
 
 Floats = NDArray[np.float64]
 Words = NDArray[np.uint64]
+MOST_LOOKED_AT = 200  # nodes among which the middle is looked for
 Secrets = Callable[[], list[tuple[bytes, bool]]]
 
 
@@ -45,17 +46,29 @@ class Tree:
         for one, other in links:
             around.setdefault(one, set()).add(other)
             around.setdefault(other, set()).add(one)
-        root = min(around)
-        parent: dict[str, str | None] = {root: None}
-        edge, depth = [root], -1
-        while edge:
-            depth += 1
-            reached = [(n, v) for v in sorted(edge) for n in sorted(around[v]) if n not in parent]
-            for node, by in reached:
-                parent.setdefault(node, by)
-            edge = sorted({node for node, _ in reached})
+        parent, depth = _from(_centre(around), around)
         children = tuple(sorted(n for n, by in parent.items() if by == name))
-        return cls(parent.get(name), children, max(depth, 0))
+        return cls(parent.get(name), children, depth)
+
+
+def _centre(around: dict[str, set[str]]) -> str:
+    """Return a node from which the farthest is nearest; in large networks the least name."""
+    if len(around) > MOST_LOOKED_AT:
+        return min(around)
+    return min(sorted(around), key=lambda node: _from(node, around)[1])
+
+
+def _from(root: str, around: dict[str, set[str]]) -> tuple[dict[str, str | None], int]:
+    """Return the parents in a breadth-first tree, and its depth."""
+    parent: dict[str, str | None] = {root: None}
+    edge, depth = [root], -1
+    while edge:
+        depth += 1
+        reached = [(n, v) for v in edge for n in sorted(around[v]) if n not in parent]
+        for node, by in reached:
+            parent.setdefault(node, by)
+        edge = sorted({node for node, _ in reached})
+    return parent, depth
 
 
 @dataclass(frozen=True)
@@ -105,7 +118,7 @@ class Wave:
     _down: bytes = b""
     _ups: dict[str, tuple[int, bytes]] = field(default_factory=dict)
     _acknowledged: dict[str, int] = field(default_factory=dict)
-    _ahead: int = 0  # largest number that a neighbour works at
+    _working: dict[str, int] = field(default_factory=dict)
 
     def begin(self, number: int, term: Floats) -> None:
         """Add this node's term to the sum with this number."""
@@ -123,7 +136,24 @@ class Wave:
     @property
     def is_called(self) -> bool:
         """Whether a neighbour works at a sum that this node has not begun."""
-        return self._ahead > self.wanted
+        return max(self._working.values(), default=0) > self.wanted
+
+    def works_at(self, neighbour: str) -> int:
+        """Return the number of the sum that a neighbour works at, or has."""
+        return self._working.get(neighbour, 0)
+
+    def lacks(self) -> list[str]:
+        """Return the children that have not sent their part, or else the parent."""
+        if not self.is_open or self._mine is None:
+            return []
+        good = (self.wanted, WIDTH * len(self._mine))
+        sent = {child: (number, len(data)) for child, (number, data) in self._ups.items()}
+        late = [child for child in self.tree.children if sent.get(child) != good]
+        return late or [self.tree.parent or ""]
+
+    def is_known_to(self, neighbour: str) -> bool:
+        """Whether a neighbour has the total that this node waits for: then it is on its way."""
+        return self.is_open and self._acknowledged.get(neighbour, 0) >= self.wanted
 
     def _id(self, number: int) -> bytes:
         text = f"{self.epoch:x} {number} {self.name}".encode()
@@ -150,7 +180,7 @@ class Wave:
 
     def hear(self, neighbour: str, parcel: Parcel) -> bool:
         """Take what a neighbour says; return whether there is a new total."""
-        self._ahead = max(self._ahead, parcel.wanted)
+        self._working[neighbour] = parcel.wanted
         self._acknowledged[neighbour] = parcel.done
         before = self.done
         if neighbour in self.tree.children and parcel.up and parcel.wanted > self.done:

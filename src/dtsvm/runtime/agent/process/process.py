@@ -74,7 +74,7 @@ class Process:
     def __post_init__(self) -> None:
         self._news = asyncio.Event()
         self._lock = asyncio.Lock()  # nothing is told while a solve runs beside the event loop
-        self._greeted: tuple[float, int, int] = (0.0, 0, 0)  # when, with which roster and ledger
+        self._greeted: tuple[float, int, int] = (0.0, 0, 0)  # when, with which roster and sums
         self._is_leaving = False
         self._deadline = 0.0
         self._is_in_round = False  # only a complete round is then worth waking up for
@@ -235,10 +235,10 @@ class Process:
         now = time.monotonic()
         then, *known = self._greeted
         is_due = now - then >= self.node.timing.heartbeat_seconds
-        has_changed = known != [self.node.roster.digest, self.node.ledger.digest]
+        has_changed = known != [self.node.roster.digest, self.node.sums.version]
         if is_due or has_changed or self.node.has_news_for_somebody(then):
             self._send(self.node.hello(now))
-            self._greeted = (now, self.node.roster.digest, self.node.ledger.digest)
+            self._greeted = (now, self.node.roster.digest, self.node.sums.version)
 
     def _send(self, messages: dict[str, bytes]) -> None:
         for name, data in messages.items():

@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 
 from dtsvm.data.files import digest_of
 from dtsvm.errors import ModelFileError
-from dtsvm.runtime.agent.node.ledger import Level
 from dtsvm.runtime.agent.node.node import Node
 from dtsvm.runtime.agent.node.refuse import MOST_COUNT
 
 __all__ = ["Told", "dump", "kept_round", "read_told", "repaired", "restore"]
 
-FORMAT, VERSION = "dtsvm agent", 4
+FORMAT, VERSION = "dtsvm agent", 5
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -86,7 +85,7 @@ def dump(
         "unlinked": told.unlinked,
         "left": told.left,
         "edges": list(edges),
-        "levels": node.ledger.levels,
+        "levels": node.balancer.levels(),
     }
     return _pack(head, arrays)
 
@@ -128,11 +127,7 @@ def restore(node: Node, content: bytes, where: str = "The checkpoint") -> None:
     said = {(one, other): (stamp, is_so) for one, other, stamp, is_so in head["said"]}
     node.say({**presence.said, **said})
     node.round = head["round"]
-    levels = {
-        group: Level(decided, weights, bias, tail, tuple(leap))
-        for group, (decided, weights, bias, tail, leap) in head["levels"].items()
-    }
-    node.ledger.merge(levels, [])
+    node.balancer.remembered = {g: np.array(level) for g, level in head["levels"].items()}
     node.ends.remembered = {
         (task, other, to): (arrays["penalty"][k], arrays["edge_state"][k])
         for k, (task, other, to) in enumerate(head["edges"])

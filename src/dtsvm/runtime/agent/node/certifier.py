@@ -1,0 +1,294 @@
+"""A certificate without a centre: sums over the network say how good everybody's answer is.
+
+Three sums in a row, by all nodes that must agree. The first adds up what agents found; divided by
+their number that is the network's answer. The second adds up each node's loss at this answer and
+what its multipliers are worth; from it everybody computes the objective and a bound on what pooled
+training could reach. Where a task's multipliers cannot be balanced by those inside their boxes, a
+third adds up classes. No cut through time is needed: any multipliers give a true bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import floor, inf, log10
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dtsvm.kernel import compiled
+from dtsvm.problem import Certificate
+from dtsvm.rounds import State
+from dtsvm.rounds.certify import Tally, certify
+from dtsvm.rounds.stopping import SHARE, residual_tol
+from dtsvm.runtime.agent.node.masks import MOST
+from dtsvm.runtime.agent.node.summing import CERTIFICATE, Summing
+from dtsvm.runtime.agent.node.team import Team
+from dtsvm.runtime.agent.node.wave import Wave
+
+__all__ = ["Answer", "Certifier"]
+
+Floats = NDArray[np.float64]
+BY_TASK = ("loss", "plus", "minus", "slant")
+WIDE = ("pull", "room")
+CLASSES = ("positive", "negative")
+FIRST_MILESTONE = 64
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the network found, and how good that is.
+
+    Parameters
+    ----------
+    common : ndarray of shape (p + 1,)
+        Common part, the bias last.
+    specific : dict of int to ndarray
+        Specific part, by agent's slot here.
+    certificate : Certificate
+        Its objective, and a bound on what could be reached.
+    """
+
+    common: Floats
+    specific: dict[int, Floats]
+    certificate: Certificate
+
+
+@dataclass
+class _Look:
+    """How far a team has come with its certificate."""
+
+    phase: str = "average"
+    next_look: float = 0.0
+    milestone: int = FIRST_MILESTONE
+    taken: int = 0  # the last sum that was used
+    is_good: bool = False
+    common: Floats = field(default_factory=lambda: np.zeros(0))
+    specific: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    sums: dict[str, Floats] = field(default_factory=dict)
+    box: float = 0.0
+    answer: Answer | None = None
+
+
+class Certifier:
+    """Certifies what the agents of one node found, with all others.
+
+    Parameters
+    ----------
+    state : State
+        The node's agents.
+    sums : Summing
+        Its part in sums over the network.
+    """
+
+    def __init__(self, state: State, sums: Summing) -> None:
+        self.state, self.sums = state, sums
+        self.teams: list[Team] = []
+        self.n_lies = 0  # totals that no honest nodes could have
+        self._looks: dict[str, _Look] = {}
+        self._until = 0.0
+        self._n_rounds = 0  # computed here since the network changed
+
+    def begin(self, teams: list[Team]) -> None:
+        """Begin anew after the network has changed."""
+        self.teams = teams
+        self._n_rounds = 0
+        self._looks = {team.group: _Look() for team in teams}
+
+    @property
+    def residual_tol(self) -> float:
+        """Residual at which a certificate is worth while."""
+        return residual_tol(self.state.settings.tol)
+
+    @property
+    def is_good(self) -> bool:
+        """Whether everything here is certified to `tol`."""
+        return all(look.is_good for look in self._looks.values())
+
+    @property
+    def gap(self) -> float | None:
+        """The worst gap of the groups here; None while one has no certificate."""
+        answers = [look.answer for look in self._looks.values()]
+        if not answers or any(answer is None for answer in answers):
+            return None
+        return max(answer.certificate.gap for answer in answers if answer is not None)
+
+    @property
+    def objective(self) -> float | None:
+        """The objective of all groups here; None while one has no certificate."""
+        answers = [look.answer for look in self._looks.values()]
+        if not answers or any(answer is None for answer in answers):
+            return None
+        return sum(answer.certificate.objective for answer in answers if answer is not None)
+
+    def answer(self, agent: int) -> Answer | None:
+        """Return what the network found for an agent here."""
+        for team in self.teams:
+            if agent in team.agents:
+                return self._looks[team.group].answer
+        return None
+
+    def doubt(self) -> None:
+        """Certify anew: something has moved."""
+        for look in self._looks.values():
+            look.is_good = False
+
+    @property
+    def is_called(self) -> bool:
+        """Whether a neighbour certifies anew what is certified here."""
+        return any(
+            self._looks[team.group].is_good and self._wave(team).is_called for team in self.teams
+        )
+
+    # Going on
+
+    def look(self, is_calm: bool, until: float) -> None:
+        """Begin to certify where it is time for that: all are calm, or just to show progress."""
+        self._n_rounds += 1
+        age = self._n_rounds
+        self.follow()
+        for team in self.teams:
+            look, wave = self._looks[team.group], self._wave(team)
+            is_due = is_calm and age >= look.next_look
+            is_milestone = age >= look.milestone
+            if look.is_good or wave.is_open or look.phase != "average":
+                continue
+            if is_due or is_milestone or wave.is_called:
+                while look.milestone <= age:
+                    look.milestone *= 2
+                self._until = until if is_due else self._until
+                self._add(wave, self._found(team))
+        self.follow()
+
+    def is_waiting(self, now: float) -> bool:
+        """Whether certificates are being made that may be ready in time."""
+        return now < self._until and any(self._wave(team).is_open for team in self.teams)
+
+    def follow(self) -> None:
+        """Use the totals that have come."""
+        for team in self.teams:
+            wave, look = self._wave(team), self._looks[team.group]
+            while wave.done > look.taken and wave.total is not None:
+                look.taken = wave.done
+                self._use(team, look, wave)
+
+    def _use(self, team: Team, look: _Look, wave: Wave) -> None:
+        total = wave.total
+        assert total is not None
+        if look.phase == "average":
+            self._take_average(team, look, total)
+            look.phase = "tally"
+            self._add(wave, self._tally(team, look))
+            return
+        if look.phase == "tally":
+            self._take_sums(team, look, total)
+            look.phase = "classes"
+            if self._needs_classes(team, look):
+                self._add(wave, self._classes(team, look))
+                return
+        else:
+            self._take_classes(team, look, total)
+        look.phase = "average"
+        self._judge(team, look)
+
+    def _add(self, wave: Wave, term: Floats) -> None:
+        wave.begin(wave.done + 1, np.clip(term, -MOST, MOST))
+        self.sums.version += 1
+
+    def _wave(self, team: Team) -> Wave:
+        return self.sums.wave(CERTIFICATE, team)
+
+    # What is summed
+
+    @property
+    def _p1(self) -> int:
+        return self.state.n_features + 1
+
+    def _found(self, team: Team) -> Floats:
+        """Σ x of the agents here: the common part, then the specific one task by task."""
+        out = np.zeros((1 + len(team.members), self._p1))
+        for agent, t in zip(team.agents.tolist(), team.task_of, strict=True):
+            common, specific = self.state.estimate(agent)
+            out[0] += common
+            out[1 + t] += specific
+        return out.ravel()
+
+    def _take_average(self, team: Team, look: _Look, total: Floats) -> None:
+        parts = total.reshape(1 + len(team.members), self._p1)
+        look.common = parts[0] / sum(team.members)
+        look.specific = parts[1:] / np.array(team.members)[:, None]
+
+    def _tally(self, team: Team, look: _Look) -> Floats:
+        """What the rows here contribute at the network's answer, and their total box."""
+        sums = self._counted(team, look, has_room=True)
+        slots = [self.state.row_slots[a] for a in team.agents.tolist()]
+        box = sum(float(self.state.tables.rows["box"][some].sum()) for some in slots)
+        parts = [sums[name].ravel() for name in (*BY_TASK, *WIDE)]
+        return np.concatenate([*parts, [box]])
+
+    def _counted(self, team: Team, look: _Look, has_room: bool) -> dict[str, Floats]:
+        plan = self.state.plan
+        sums = compiled.Sums(len(team.members), self._p1)
+        sums.arrays["common"][:], sums.arrays["specific"][:] = look.common, look.specific
+        for agent, t in zip(team.agents.tolist(), team.task_of, strict=True):
+            compiled.tally_agent(agent, t, plan.rows, plan.agents, sums, has_room)
+        found: dict[str, Floats] = sums.arrays
+        return found
+
+    def _take_sums(self, team: Team, look: _Look, total: Floats) -> None:
+        n, p1 = len(team.members), self._p1
+        narrow, wide = total[: 4 * n].reshape(4, n), total[4 * n : -1].reshape(2, n, p1)
+        look.sums = dict(zip((*BY_TASK, *WIDE), (*narrow, *wide), strict=True))
+        look.sums |= {name: np.zeros((n, p1)) for name in CLASSES}
+        look.box = float(total[-1])
+
+    def _needs_classes(self, team: Team, look: _Look) -> bool:
+        """Whether λ can be made feasible only by scaling one class down: see `kernel.repair`."""
+        uneven = look.sums["plus"] - look.sums["minus"]
+        room = look.sums["room"][:, -1]
+        if self._reg(team)[2] > 0.0:
+            return not abs(uneven.sum()) <= room.sum()
+        return not bool((np.abs(uneven) <= room).all())
+
+    def _classes(self, team: Team, look: _Look) -> Floats:
+        sums = self._counted(team, look, has_room=False)
+        return np.concatenate([sums[name].ravel() for name in CLASSES])
+
+    def _take_classes(self, team: Team, look: _Look, total: Floats) -> None:
+        both = total.reshape(2, len(team.members), self._p1)
+        look.sums |= dict(zip(CLASSES, both, strict=True))
+
+    def _reg(self, team: Team) -> tuple[float, float, float]:
+        one, other, bias = self.state.plan.reg[team.agents[0]].tolist()
+        return one, other, bias
+
+    # What follows
+
+    def _judge(self, team: Team, look: _Look) -> None:
+        """Say how good the answer is; if not good enough, wait the longer the worse it is."""
+        age = self._n_rounds
+        if not self._is_possible(look):
+            self.n_lies += 1
+            look.next_look = age + max(2.0, floor(0.2 * age))
+            return
+        share = np.array(team.members) / sum(team.members)
+        tally = Tally(**look.sums)
+        found = certify(tally, look.common, look.specific, share, self._reg(team))
+        tasks = zip(team.agents.tolist(), team.task_of, strict=True)
+        specific = {agent: look.specific[t] for agent, t in tasks}
+        look.answer = Answer(look.common, specific, found)
+        least = max(found.bound, 1e-6 * look.box, 1e-300)
+        worst = (found.objective - found.bound) / least
+        allowed = SHARE * self.state.settings.tol
+        look.is_good = worst <= allowed
+        over = min(max(worst / allowed, 1.0), 100.0) if worst < inf else 100.0
+        look.next_look = age + max(2.0, floor((0.05 + 0.15 * log10(over)) * age))
+
+    def _is_possible(self, look: _Look) -> bool:
+        """Whether totals can be those of honest nodes: every share has its sign and its range."""
+        sums, box = look.sums, look.box
+        most = box * (1.0 + ROUNDING) + ROUNDING
+        dual = sums["plus"].sum() + sums["minus"].sum()
+        has_signs = all(bool((sums[name] >= -ROUNDING).all()) for name in ("loss", "plus", "minus"))
+        is_inside = 0.0 <= dual <= most and sums["room"][:, -1].sum() <= 0.5 * most
+        return has_signs and is_inside and bool(np.isfinite(look.common).all())

@@ -1,0 +1,133 @@
+"""A node's part in all sums over the network: a wave for each group and each thing summed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from dtsvm.runtime.agent.node import wire_pb2 as wire
+from dtsvm.runtime.agent.node.identity import Identity
+from dtsvm.runtime.agent.node.masks import pairs
+from dtsvm.runtime.agent.node.roster import Roster
+from dtsvm.runtime.agent.node.team import Team
+from dtsvm.runtime.agent.node.wave import Parcel, Tree, Wave
+
+__all__ = ["BALANCE", "CERTIFICATE", "Summing"]
+
+BALANCE, CERTIFICATE = "b", "c"
+
+
+@dataclass
+class Summing:
+    """The waves of one node.
+
+    Parameters
+    ----------
+    name : str
+        The node.
+    roster : Roster
+        Who is there; terms of two rosters never meet.
+    identity : Identity
+        With whom secrets are shared.
+    """
+
+    name: str
+    roster: Roster
+    identity: Identity
+    waves: dict[str, Wave] = field(default_factory=dict)
+    epoch: int = 0
+    version: int = 0  # grows when there is something to tell
+    _around: dict[str, list[str]] = field(default_factory=dict)  # waves, by neighbour
+
+    def begin(self, teams: list[Team]) -> None:
+        """Begin anew with these teams."""
+        self.epoch = self.roster.digest
+        self.waves, self._around = {}, {}
+        for team in teams:
+            tree = Tree.of(self.name, team.links)
+            around = team.neighbours(self.name)
+            for kind in (BALANCE, CERTIFICATE):
+                name = kind + team.group
+                self.waves[name] = Wave(name, tree, self.epoch, self._secrets(team, around))
+                for other in around:
+                    self._around.setdefault(other, []).append(name)
+
+    def wave(self, kind: str, team: Team) -> Wave:
+        """Return a team's wave."""
+        return self.waves[kind + team.group]
+
+    def _secrets(self, team: Team, around: list[str]) -> Callable[[], list[tuple[bytes, bool]]]:
+        """Return what this node shares with those it is masked with, once that is needed."""
+        found: list[tuple[bytes, bool]] = []
+
+        def secrets() -> list[tuple[bytes, bool]]:
+            if not found:
+                for other in pairs(self.name, list(team.nodes), around):
+                    half = self.roster.entries[other].agreement
+                    found.append((self._shared(half), self.name < other))
+            return found
+
+        return secrets
+
+    def _shared(self, half: bytes) -> bytes:
+        try:
+            return self.identity.shared(half)
+        except ValueError:  # no key: its owner can have no secret, and spoils nobody else's
+            return hashlib.sha256(half).digest()
+
+    def parcels(self, neighbour: str) -> bytes:
+        """Return what a neighbour is told of all sums, packed."""
+        if self.epoch != self.roster.digest:
+            return b""
+        message = wire.Message()
+        for name in self._around.get(neighbour, ()):
+            parcel = self.waves[name].parcel(neighbour)
+            if parcel.wanted or parcel.done:
+                message.sums.add(
+                    name=name,
+                    wanted=parcel.wanted,
+                    done=parcel.done,
+                    up=parcel.up,
+                    down=parcel.down,
+                )
+        return bytes(message.SerializeToString())
+
+    def hear(self, neighbour: str, message: Any) -> bool:
+        """Take what a neighbour with the same roster tells; return whether there is a total."""
+        if message.roster_digest != self.epoch or self.epoch != self.roster.digest:
+            return False
+        has_total = False
+        for said in message.sums:
+            if said.name in self._around.get(neighbour, ()):
+                wave = self.waves[said.name]
+                before = wave.has_something_for(wave.tree.parent or "")
+                has_new = wave.hear(neighbour, Parcel(said.wanted, said.done, said.up, said.down))
+                has_more = not before and wave.has_something_for(wave.tree.parent or "")
+                self.version += has_new or has_more
+                has_total = has_total or has_new
+        return has_total
+
+    def is_on_its_way(self, neighbour: str) -> bool:
+        """Whether a neighbour has a total that this node waits for."""
+        names = self._around.get(neighbour, ())
+        return any(self.waves[name].is_known_to(neighbour) for name in names)
+
+    def is_behind(self, neighbour: str, kind: str) -> bool:
+        """Whether a neighbour has not begun a sum of this kind that this node waits for."""
+        waves = [self.waves[name] for name in self._around.get(neighbour, ()) if name[0] == kind]
+        return any(wave.is_open and wave.works_at(neighbour) < wave.wanted for wave in waves)
+
+    def waits_for(self) -> list[str]:
+        """Return the neighbours whose part of a sum this node waits for."""
+        return sorted({name for wave in self.waves.values() for name in wave.lacks()})
+
+    def is_owed(self, neighbour: str) -> bool:
+        """Whether a neighbour lacks something that is here."""
+        if self.epoch != self.roster.digest:
+            return False
+        return any(
+            self.waves[name].has_something_for(neighbour)
+            for name in self._around.get(neighbour, ())
+        )

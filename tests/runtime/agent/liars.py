@@ -1,0 +1,184 @@
+"""A neighbour with a valid certificate that lies: what it sends instead of what it should."""
+
+import dataclasses
+
+import numpy as np
+
+from dtsvm.runtime.agent.node import wire_pb2 as wire
+from dtsvm.runtime.agent.node.entry import Entry
+from dtsvm.runtime.agent.node.roster import Roster
+
+
+class Liar:
+    """Changes what a node says, message by message."""
+
+    def __init__(self, node, rng):
+        self.node, self.rng, self.n = node, rng, 0
+        self.first = {}
+
+    def said(self, messages, how):
+        """Return the messages to send instead."""
+        self.n += 1
+        out = {}
+        for name, data in messages.items():
+            self.first.setdefault(name, data)
+            changed = how(self, name, wire.Message.FromString(data))
+            if changed is not None:
+                out[name] = changed if isinstance(changed, bytes) else changed.SerializeToString()
+        return out
+
+    def entry(self, **change):
+        """The node's own entry, changed and signed."""
+        mine = self.node.roster.entries[self.node.name]
+        return dataclasses.replace(mine, **change).signed(self.node.network, self.node.identity)
+
+    def with_entries(self, message, *entries):
+        whole = {**self.node.roster.entries, **{entry.name: entry for entry in entries}}
+        message.roster.CopyFrom(Roster(whole).to_wire())
+        return message
+
+
+def numbers(change):
+    """Change the numbers of all values."""
+
+    def lie(liar, name, message):
+        for value in message.values:
+            old = np.frombuffer(value.numbers, "<f8")
+            value.numbers = np.asarray(change(liar, old), "<f8").tobytes()
+        return message
+
+    return lie
+
+
+def field(**given):
+    """Change fields of the message."""
+
+    def lie(liar, name, message):
+        for key, value in given.items():
+            setattr(message, key, value(message) if callable(value) else value)
+        return message
+
+    return lie
+
+
+def of_itself(**change):
+    """Say something else of itself, signed."""
+
+    def lie(liar, name, message):
+        given = {k: v(liar) if callable(v) else v for k, v in change.items()}
+        given.setdefault("sequence", liar.node.presence._sequence + 10 * liar.n)
+        return liar.with_entries(message, liar.entry(**given))
+
+    return lie
+
+
+def of_another(**change):
+    """Say something of another node, which did not sign it."""
+
+    def lie(liar, name, message):
+        others = [n for n in liar.node.roster.entries if n not in (name, liar.node.name)]
+        if not others:
+            return message
+        old = liar.node.roster.entries[others[0]]
+        return liar.with_entries(message, dataclasses.replace(old, **change))
+
+    return lie
+
+
+def sums(change):
+    """Change every sum."""
+
+    def lie(liar, name, message):
+        for said in message.sums:
+            change(liar, said)
+        return message
+
+    return lie
+
+
+def set_on(said, **given):
+    for key, value in given.items():
+        setattr(said, key, value)
+
+
+def forge_newcomers(liar, name, message):
+    fakes = [Entry(f"fake{i}", 1, 1, agreement=bytes(32)) for i in range(500)]
+    return liar.with_entries(message, *fakes)
+
+
+def two_faces(liar, name, message):
+    """Entries of one age that differ by whom they are told to."""
+    links = ((name, True),)
+    return liar.with_entries(message, liar.entry(sequence=1000 + liar.n, links=links))
+
+
+def replay(liar, name, message):
+    return liar.first[name]
+
+
+def garbage(liar, name, message):
+    return liar.rng.bytes(200)
+
+
+def noise(size):
+    return numbers(lambda liar, x: x + size * liar.rng.normal(size=len(x)))
+
+
+def with_values(**given):
+    def lie(liar, name, message):
+        for value in message.values:
+            set_on(value, **given)
+        return message
+
+    return lie
+
+
+LIES = {
+    "round 2^62-1": field(round=2**62 - 1),
+    "round 2^64-1": field(round=2**64 - 1),
+    "round a million ahead": field(round=lambda m: m.round + 10**6),
+    "round that jumps": field(round=lambda m: 3 * m.round + 7),
+    "incarnation far ahead": field(incarnation=2**61),
+    "other settings": field(settings=5, said_settings='{"C": [[[["\\u001b[2J"]]]]}'),
+    "another sender": field(sender="somebody"),
+    "always settled": field(is_settled=True),
+    "always calm": field(calm=2**31, is_settled=False),
+    "never calm": field(calm=0),
+    "another roster's digest": field(roster_digest=12345),
+    "its entry's round far ahead": of_itself(round=2**61),
+    "its entry's sequence far ahead": of_itself(sequence=2**61),
+    "its entry's incarnation far ahead": of_itself(incarnation=2**61),
+    "it has left, again and again": of_itself(has_left=lambda liar: liar.n % 2 == 0),
+    "it hears nobody": of_itself(links=()),
+    "it hears everybody": of_itself(links=tuple((n, True) for n in "abcdefgh")),
+    "other tasks every time": of_itself(tasks=lambda liar: ((f"t{liar.n}", 0, 0, 0),)),
+    "rows out of all scale": of_itself(tasks=(("one", 100, 0, 40),)),
+    "it couples what it likes": of_itself(couples=(("one", "zzz", 2**31 - 1, True),)),
+    "a key that is none": of_itself(agreement=bytes(32)),
+    "two faces": two_faces,
+    "another node has left": of_another(has_left=True, sequence=2**40),
+    "another node begins anew": of_another(incarnation=2**61, sequence=1),
+    "another node holds nothing": of_another(tasks=(), sequence=2**40),
+    "five hundred newcomers": forge_newcomers,
+    "values of 1e300": numbers(lambda liar, x: np.full(len(x), 1e300)),
+    "values of 1e11": numbers(lambda liar, x: np.full(len(x), 1e11)),
+    "values that are no numbers": numbers(lambda liar, x: np.full(len(x), np.nan)),
+    "values of zero": numbers(lambda liar, x: 0 * x),
+    "values turned round": numbers(lambda liar, x: -x),
+    "values ten times as large": numbers(lambda liar, x: 10 * x),
+    "noise": noise(1.0),
+    "loud noise": noise(1e4),
+    "too few values": numbers(lambda liar, x: x[1:]),
+    "values of another penalty": with_values(penalty=np.array([1e30, 1e-30], "<f4").tobytes()),
+    "values for a check that is not": with_values(check=10),
+    "values of another task": with_values(task="three"),
+    "sums of garbage": sums(lambda liar, s: set_on(s, up=liar.rng.bytes(len(s.up)))),
+    "totals of garbage": sums(lambda liar, s: set_on(s, down=liar.rng.bytes(len(s.down)))),
+    "totals of zero": sums(lambda liar, s: set_on(s, down=bytes(len(s.down)), done=s.wanted)),
+    "sums too long": sums(lambda liar, s: set_on(s, up=bytes(10_000))),
+    "sums never begun": sums(lambda liar, s: set_on(s, wanted=0, done=0, up=b"", down=b"")),
+    "sums far ahead": sums(lambda liar, s: set_on(s, wanted=2**63, done=2**63 - 1)),
+    "what it said first, for ever": replay,
+    "garbage": garbage,
+    "nothing more": lambda liar, name, message: None,
+}

@@ -1,0 +1,156 @@
+"""Every agent knows how good its answer is, and says settled only when it does."""
+
+import math
+
+import numpy as np
+import pytest
+from meetings import FIXED, NAMES, SHAPES, Carrier, build, cold, make_blocks, make_session
+
+from dtsvm import Network
+from dtsvm.runtime.agent.node.model import node_model
+from dtsvm.runtime.agent.node.wave import Parcel
+from reference import objective
+
+AUTO = {"C": 1.0, "tol": 1e-4}
+
+
+def settled(network, blocks, settings=AUTO, **more):
+    carrier = Carrier(build(network, blocks, settings), **more)
+    if not more.get("loss"):
+        carrier.meet()
+    carrier.run_until_settled()
+    return carrier
+
+
+def true_objective(node, blocks, settings):
+    """The objective of a node's model on everybody's rows."""
+    tasks = sorted(node.holdings)
+    X = np.concatenate([x for x, _ in blocks.values()])
+    y = np.concatenate([y for _, y in blocks.values()])
+    task = np.concatenate([np.full(len(y), tasks.index(t)) for (_, t), (_, y) in blocks.items()])
+    parts = np.array([node.certified(t) for t in tasks])
+    share = np.full(len(tasks), 1 / len(tasks))
+    return objective(
+        X, y, task, parts[0, 0], parts[:, 1], share, C=settings["C"], common_reg=1.0,
+        specific_reg=1.0,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", ["ring", "complete", "line"])
+@pytest.mark.parametrize("tasks", [["one"], ["one", "two"]])
+def test_six_agents_know_one_gap_and_it_is_true(shape, tasks):
+    network, blocks = SHAPES[shape](NAMES), make_blocks(NAMES, tasks, n=20)
+    carrier = settled(network, blocks, patience=1000)
+    nodes = list(carrier.nodes.values())
+    best = cold(network, blocks, {**AUTO, "tol": 1e-9})
+    (gap,) = {node.status()["gap"] for node in nodes}
+    (found,) = {node.certifier.objective for node in nodes}
+    assert 0 <= gap <= 1e-4
+    assert np.isclose(found, true_objective(nodes[0], blocks, AUTO), rtol=1e-12)
+    assert best.info.objective * (1 - 1e-9) <= found <= best.info.objective * (1 + 1e-4)
+    assert all(np.array_equal(n.certified(t), nodes[0].certified(t)) for n in nodes for t in tasks)
+
+
+@pytest.mark.parametrize("shape", ["ring", "complete", "line"])
+@pytest.mark.parametrize("C", [1.0, 0.01])
+def test_agents_settle_in_about_as_many_rounds_as_a_session(shape, C):
+    network, blocks = SHAPES[shape](NAMES), make_blocks(NAMES, ["one"], n=20)
+    settings = {**AUTO, "C": C}
+    carrier = settled(network, blocks, settings, patience=1000)
+    live = make_session(network, blocks, settings)
+    live.run()
+    rounds = max(node.round for node in carrier.nodes.values())
+    print(shape, C, rounds, live.info.n_rounds)
+    assert rounds <= max(1.2 * live.info.n_rounds, live.info.n_rounds + 2 * len(NAMES))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_agents_are_certified_though_messages_are_lost(seed):
+    rng = np.random.default_rng(seed)
+    network, blocks = SHAPES["ring"](NAMES), make_blocks(NAMES, ["one"], n=20, seed=seed)
+    carrier = settled(network, blocks, loss=0.3, rng=rng)
+    assert all(node.status()["gap"] <= 1e-4 for node in carrier.nodes.values())
+
+
+def test_a_model_carries_what_is_certified():
+    network, blocks = Network.line(["a", "b"]), make_blocks(["a", "b"], ["one"])
+    carrier = settled(network, blocks, FIXED)
+    node = carrier.nodes["b"]
+    model = node_model(node, {"one": (-1, 1)})
+    assert model.info.gap == node.status()["gap"] <= FIXED["tol"]
+    assert model.info.objective == node.certifier.objective
+    assert list(model.network.nodes) == ["a", "b"]
+    fresh = build(network, blocks, FIXED)[0]
+    assert fresh.status()["gap"] is None
+    assert math.isnan(node_model(fresh, {"one": (-1, 1)}).info.gap)
+
+
+def test_one_class_somewhere_is_certified_by_scaling_classes():
+    names = ["a", "b", "c"]
+    blocks = make_blocks(names, ["one"], n=15)
+    blocks = {(v, t): (X, np.where(v == "a", 1.0, y)) for (v, t), (X, y) in blocks.items()}
+    carrier = settled(Network.ring(names), blocks, {"C": 1e-3, "tol": 1e-6})
+    assert all(node.status()["gap"] <= 1e-6 for node in carrier.nodes.values())
+
+
+def test_nothing_is_settled_without_a_certificate():
+    network, blocks = Network.line(["a", "b"]), make_blocks(["a", "b"], ["one"])
+    carrier = Carrier(build(network, blocks, FIXED))
+    carrier.meet()
+    for node in carrier.nodes.values():
+        node.sums.parcels = lambda name: b""  # no sum ever comes back
+    for _ in range(600):
+        carrier.tick()
+    assert all(node.residual < 1e-10 for node in carrier.nodes.values())
+    assert not any(node.is_settled for node in carrier.nodes.values())
+
+
+def test_a_node_that_lies_in_a_sum_can_bend_the_certificate_by_its_own_share_only():
+    """It can hide its own loss; what the others' rows lose is still in the objective."""
+    network, blocks = SHAPES["ring"](NAMES[:5]), make_blocks(NAMES[:5], ["one"], n=20)
+    nodes = build(network, blocks, AUTO)
+    liar = nodes[2]
+    true = liar.certifier._tally
+
+    def lie(team, look):
+        term = true(team, look)
+        term[0] = 0.0  # its loss
+        return term
+
+    liar.certifier._tally = lie
+    carrier = Carrier(nodes, patience=1000)
+    carrier.meet()
+    carrier.run_until_settled()
+    said, real = nodes[0].certifier.objective, true_objective(nodes[0], blocks, AUTO)
+    w = nodes[0].certified("one").sum(axis=0)
+    X, y = blocks["c", "one"]
+    hidden = np.maximum(0.0, 1.0 - y * (X @ w[:-1] + w[-1])).sum()
+    assert np.isclose(real - said, hidden, rtol=1e-9)
+
+
+@pytest.mark.parametrize("size", [1e3, 1e12, -1e12])
+def test_a_sum_out_of_range_certifies_nothing(size):
+    network, blocks = SHAPES["ring"](NAMES[:5]), make_blocks(NAMES[:5], ["one"], n=20)
+    nodes = build(network, blocks, AUTO)
+    liar = nodes[2]
+    liar.certifier._tally = lambda team, look: np.full(15, size)
+    carrier = Carrier(nodes, patience=50)
+    carrier.meet()
+    for _ in range(600):
+        carrier.tick()
+    assert not any(node.is_settled for node in nodes)
+    assert all(node.status()["lies"] > 0 for node in nodes if node is not liar)
+
+
+def test_a_forged_total_is_heard_by_children_alone():
+    network, blocks = SHAPES["line"](NAMES[:3]), make_blocks(NAMES[:3], ["one"])
+    nodes = {node.name: node for node in build(network, blocks, FIXED)}
+    carrier = Carrier(list(nodes.values()))
+    carrier.meet()
+    carrier.tick()
+    wave = nodes["b"].sums.waves["cone"]
+    assert wave.tree.parent is None  # it is in the middle
+    wave.begin(1, nodes["b"].certifier._found(nodes["b"].certifier.teams[0]))
+    forged = Parcel(1, 1, b"", bytes(len(wave.parcel("a").up) or 16))
+    assert not wave.hear("a", forged)
+    assert wave.is_open

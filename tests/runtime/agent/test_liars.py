@@ -1,0 +1,91 @@
+"""Lying neighbours: nobody ends, and once the liar is gone the honest end where they should."""
+
+import numpy as np
+import pytest
+from liars import LIES, Liar
+from meetings import Carrier, build, cold, distance, make_blocks
+
+from dtsvm import Network
+from dtsvm.runtime.agent.node.identity import Signer
+from dtsvm.runtime.agent.node.timing import Timing
+from dtsvm.runtime.agent.site.certificates import make_authority, make_certificate
+
+FIVE = list("abcde")
+SETTINGS = {"C": 0.1, "tol": 1e-6}
+SHAPES = {"ring": Network.ring, "complete": Network.complete}
+WITH, GONE, WITHOUT = 150, 60, 8000  # ticks: lying, until it is given up, and after
+
+
+class Meeting(Carrier):
+    """A carrier of which one node lies from some tick on, and is not believed in everything."""
+
+    def __init__(self, nodes, liar, how):
+        super().__init__(nodes)
+        self.liar, self.how, self.is_lying = Liar(liar, np.random.default_rng(5)), how, False
+
+    def deliver(self, sender, messages):
+        if self.is_lying and sender == self.liar.node.name:
+            messages = self.liar.said(messages, self.how)
+        for name, data in messages.items():
+            if name in self.nodes:
+                self.nodes[name].take(sender, data, self.now)
+
+
+@pytest.fixture(scope="module")
+def identities(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    make_authority(folder, "liars")
+    found = {}
+    for name in FIVE:
+        (folder / name).mkdir()
+        make_certificate(folder, folder / name, name)
+        files = (folder / name / file for file in ("ca.pem", "node.pem", "node.key"))
+        found[name] = Signer(*(file.read_bytes() for file in files))
+    return found
+
+
+@pytest.fixture(scope="module")
+def honest():
+    """Everybody's rows, and the optimum of all but the liar, c."""
+    blocks = make_blocks(FIVE, ["one"])
+    rest = {key: rows for key, rows in blocks.items() if key[0] != "c"}
+    return blocks, cold(Network.complete(list("abde")), rest, {**SETTINGS, "tol": 1e-9})
+
+
+def meeting(network, blocks, identities, lie):
+    nodes = build(network, blocks, SETTINGS, timing=Timing(evict_seconds=2.0, start_seconds=5.0))
+    for node in nodes:
+        node.identity = node.inbox.identity = identities[node.name]
+        node.presence.identity = node.sums.identity = identities[node.name]
+        node.roster.entries.clear()
+        node.presence.announce(0.0, 0, is_news=True)
+    return Meeting(nodes, next(node for node in nodes if node.name == "c"), LIES[lie])
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("lie", LIES)
+def test_a_liar_ends_nobody_and_leaves_no_trace(lie, shape, identities, honest):
+    blocks, best = honest
+    network = SHAPES[shape](FIVE)
+    carrier = meeting(network, blocks, identities, lie)
+    carrier.meet()
+    for _ in range(20):
+        carrier.tick()
+    carrier.is_lying = True
+    for _ in range(WITH):
+        carrier.tick()
+    others = [node for name, node in carrier.nodes.items() if name != "c"]
+    for node in others:
+        assert node.round < 2**61
+        assert np.isfinite(node.decision("one")).all()
+        assert len(node.roster.entries) <= 5
+    del carrier.nodes["c"]
+    for _ in range(GONE):
+        carrier.tick()
+    ticks = carrier.run_until_settled(WITHOUT)
+    far = distance(others, best)
+    refused = {node.name: node.refused["c"] for node in others}
+    print(f"{lie:35} {shape:9} {ticks:5} ticks  {far:.1e}  refused {refused}")
+    assert all(node.status()["gap"] <= SETTINGS["tol"] for node in others)
+    assert all(node.status()["nodes"] == 4 for node in others)
+    assert far < 1e-2

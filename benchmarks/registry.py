@@ -18,6 +18,7 @@ CASES = {
     "random_problems": "Random problems, penalties chosen automatically",
     "growth": "From 10 to 10,000 nodes",
     "memory": "A million rows",
+    "ranks": "Over the ranks of MPI",
     "mnist": "All MNIST images of 3, 6, 8 and 9, against pooled LIBLINEAR",
     "ten_digits": "All ten digits of MNIST as CSR rows, against pooled LIBLINEAR",
     "probabilities": "Probabilities beside calibration of pooled rows",

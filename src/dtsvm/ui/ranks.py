@@ -8,7 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -55,12 +55,11 @@ def one_voice(command: Callable[..., None]) -> Callable[..., None]:
             sys.stderr = heard
             wait_for_turn()
             _end_with(error, has_traceback=ctx.find_root().params["debug"])
-            raise
 
     return run
 
 
-def _end_with(error: BaseException, *, has_traceback: bool) -> None:
+def _end_with(error: BaseException, *, has_traceback: bool) -> NoReturn:
     if has_traceback:
         traceback.print_exception(error)
     shown = error if isinstance(error, click.ClickException) else to_one_line(error)

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from types import TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
 from dtsvm.errors import ParameterError
 
@@ -71,8 +71,9 @@ def wait_for_turn() -> None:
     time.sleep(min(PATIENCE_SECONDS + 0.1 * rank, MOST_SECONDS) if rank else 0.0)
 
 
-def end_all(code: int) -> None:
+def end_all(code: int) -> NoReturn:
     """End every rank with an exit code, whatever they are doing."""
     sys.stdout.flush()
     sys.stderr.flush()
     world().Abort(code)
+    os._exit(code)  # some launchers take a moment to end the rank that asked

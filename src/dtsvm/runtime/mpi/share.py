@@ -104,7 +104,9 @@ class Share(State):
             at = None if at is None else np.searchsorted(wanted, at[here])
             X, y, agent = X[wanted], y[here], agent[here]
             weight = None if weight is None else weight[here]
-        super().adopt_rows(X, y, agent, weight, at)
+        if len(y):
+            super().adopt_rows(X, y, agent, weight, at)
+        self._touch()
 
     def add_rows(self, agent: int, X: Any, y: Floats, weight: Floats | None = None) -> None:
         """Give an agent more rows, at its rank."""

@@ -91,6 +91,7 @@ def test_help_of_one_command_imports_neither_the_others_nor_anything_optional():
         "compare",
         "group",
         "judging",
+        "ranks",
         "rows",
         "scores",
         "settings",

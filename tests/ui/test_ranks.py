@@ -1,10 +1,11 @@
 import json
-import shutil
+import sys
+from pathlib import Path
 
 from clinics import TRAIN, write_rows
 from launch import needs_mpi, run
 
-DTSVM = shutil.which("dtsvm") or "dtsvm"
+DTSVM = str(Path(sys.executable).with_name("dtsvm"))
 
 
 def told(path):

@@ -9,13 +9,14 @@ and where a single λ changes, the difference of two g is a multiple of that row
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dtsvm.runtime.agent.audit.room import Room
+from dtsvm.runtime.agent.audit.room import Barred, Room
 
 __all__ = ["Findings", "Prober", "lie", "listen", "read_model", "recovered"]
 
@@ -189,20 +190,28 @@ class Prober:
 
 
 def lie(room: Room, seed: int = 0, most_rounds: int = MOST_IN_ALL) -> Findings:
-    """Choose z, bisect the victim's bias, and read the rows one by one."""
-    rng = np.random.default_rng(seed)
+    """Choose z, bisect the victim's bias, and read the rows one by one.
+
+    A victim that finds the values too odd hears them no more: what was read until then counts.
+    """
     prober = Prober(room, most_rounds)
-    p = room.victim.n_features
+    with suppress(Barred):
+        _probe(prober, np.random.default_rng(seed), room.victim.n_features)
+    prober.findings.rows = _distinct(prober.findings.rows)
+    return prober.findings
+
+
+def _probe(prober: Prober, rng: np.random.Generator, p: int) -> None:
+    """Bisect along one random direction after another until the rows are counted and read."""
     n, scale = 0, FIRST_REACH
     for _ in range(N_DIRECTIONS):
         direction = rng.normal(size=p)
         counted = prober.sweep(scale * direction / np.linalg.norm(direction), 20.0 * scale)
         prober.findings.rows = _distinct(prober.findings.rows)
         is_done = counted and counted == n and len(prober.findings.rows) >= n
-        if is_done or prober.findings.rounds > most_rounds:
-            break
+        if is_done or prober.findings.rounds > prober.most_rounds:
+            return
         n, scale = counted, 2.0 * scale
-    return prober.findings
 
 
 def _distinct(rows: list[Floats]) -> list[Floats]:

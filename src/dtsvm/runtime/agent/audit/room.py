@@ -12,15 +12,20 @@ from numpy.typing import NDArray
 from dtsvm.errors import NetworkError
 from dtsvm.problem import Network, Privacy, Settings
 from dtsvm.runtime.agent.node.node import Node
+from dtsvm.runtime.agent.node.refuse import News
 from dtsvm.runtime.privacy.veil import Veil, make_veil
 
-__all__ = ["TASK", "VICTIM", "Curious", "Room"]
+__all__ = ["TASK", "VICTIM", "Barred", "Curious", "Room"]
 
 Floats = NDArray[np.float64]
 Block = tuple[Floats, Floats]
 VICTIM, TASK = "victim", "task"
 MOST_HELLOS = 100
 SECONDS = 0.01  # of the room's own clock, a round
+
+
+class Barred(NetworkError):
+    """The victim hears the curious neighbour no more: its values were too odd."""
 
 
 class Curious(Node):
@@ -36,6 +41,12 @@ class Curious(Node):
         """Begin to keep what it sees."""
         self.seen: list[tuple[Floats, Floats]] = []  # x of the victim, z[victim→me] under it
         self.theirs = np.zeros((2, self.n_features + 1))
+
+    def _is_allowed(self, name: str, news: News, now: float) -> bool:
+        return True  # it wants to hear everything
+
+    def _check_estimates(self) -> None:
+        """Keep whatever its own estimates have become."""
 
     def solve(self) -> None:
         """Answer as it should, or with the numbers it chose."""
@@ -66,6 +77,8 @@ class Curious(Node):
 
     def _end(self) -> int:
         keys = [end.key for end in self.ends.ends]
+        if (TASK, VICTIM, TASK) not in keys:
+            raise Barred(f"Node {VICTIM} is linked to {self.name} no more.")
         return keys.index((TASK, VICTIM, TASK))
 
 
@@ -126,6 +139,8 @@ class Room:
     def _deliver(self, sender: Any, messages: dict[str, bytes]) -> None:
         for name, data in messages.items():
             if not self.nodes[name].take(sender, data, self.now):
+                if self.nodes[sender] is self.curious:
+                    raise Barred(f"Node {name} has barred {sender}.")
                 reason = self.nodes[name].inbox.reasons[sender]
                 raise NetworkError(f"Node {name} refused what {sender} said: {reason}.")
 

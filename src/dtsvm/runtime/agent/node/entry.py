@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 
 from dtsvm.runtime.agent.node.identity import Identity
 
-__all__ = ["Entry", "Statement"]
+__all__ = ["NO_ROWS", "Entry", "Statement"]
+
+NO_ROWS = -100  # what an agent without rows says of its weight, as a power of two
 
 Statement = tuple[str, str, int, bool]  # two tasks, how often that was said, do they train together
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dtsvm.errors import DataError, did_you_mean
 from dtsvm.rounds import State
+from dtsvm.runtime.agent.node.entry import NO_ROWS
 
 __all__ = ["Holding", "Holdings"]
 
@@ -24,7 +25,7 @@ class Holding:
     slot: int
     scale: int = 0
     labels: int = 0
-    weight: int = -100
+    weight: int = NO_ROWS
 
 
 @dataclass
@@ -85,7 +86,7 @@ class Holdings:
         scale = np.log2(square / state.n_features) if square > 0 else 0.0
         holding.scale = int(np.clip(np.round(scale), -100, 100))
         box = float(state.tables.rows["box"][slots].sum()) if len(slots) else 0.0
-        holding.weight = int(np.clip(np.ceil(np.log2(box)), -100, 40)) if box > 0 else -100
+        holding.weight = int(np.clip(np.ceil(np.log2(box)), NO_ROWS, 40)) if box > 0 else NO_ROWS
 
 
 def _digest(labels: tuple[Any, Any]) -> int:

@@ -210,7 +210,7 @@ class Node(Member):
     def _is_allowed(self, name: str, news: News, now: float) -> bool:
         """Whether the data allow what a neighbour told; who goes on so is barred for a while."""
         mail, why = self.mail[name], "its values are larger than the data allow"
-        if self.ends.is_allowed(name, news, self._bounds):
+        if self._is_noisy or self.ends.is_allowed(name, news, self._bounds):
             mail.n_odd = 0
             return True
         mail.n_odd += 1
@@ -219,11 +219,17 @@ class Node(Member):
         self.inbox.complain(name, why, now)
         return False
 
+    @property
+    def _is_noisy(self) -> bool:
+        """Whether numbers carry the noise of differential privacy: they have no bound then."""
+        return self.veil.privacy.level == "dp"
+
     def _check_estimates(self) -> None:
         """Begin anew if an estimate is one that the data do not allow, or not finite."""
         for task, bounds in self._bounds.items():
             x = self.state.estimate(self.holdings[task].slot)
-            if not (np.isfinite(x).all() and bounds.allow_estimate(x)):
+            is_near = self._is_noisy or bounds.allow_estimate(x)
+            if not (np.isfinite(x).all() and is_near):
                 log.warning("Node %s begins anew: its estimates had left all bounds.", self.name)
                 self.ends.begin_anew([holding.slot for holding in self.holdings.values()])
                 self.residual = float("inf")

@@ -18,7 +18,7 @@ import numpy as np
 
 from dtsvm.rounds.penalty import link_flow
 from dtsvm.runtime.agent.node import wire_pb2 as wire
-from dtsvm.runtime.agent.node.entry import Entry
+from dtsvm.runtime.agent.node.entry import NO_ROWS, Entry
 
 __all__ = ["Pair", "Part", "Roster"]
 
@@ -221,7 +221,8 @@ class Roster:
         known = {(e.name, t): (s, w) for e in self.entries.values() for t, s, _, w in e.tasks}
         said = np.array([known[a] for a in sorted(found)], float)
         mean = float(np.exp2(_near(said[:, 0])).mean())
-        weight = float(np.exp2(_near(said[:, 1])).sum())
+        heavy = said[said[:, 1] > NO_ROWS, 1]  # an agent without rows says nothing of how many
+        weight = float(np.exp2(_near(heavy)).sum()) if len(heavy) else 0.0
         across = frozenset((a[0], b[0]) for a, b in links if a[0] != b[0])
         return Part(
             frozenset(found), _graph(links), float(mean), _teams(wide), across, float(weight)

@@ -42,8 +42,8 @@ def count_answers(values: Floats, signs: Floats) -> Floats:
     --------
     >>> import numpy as np
     >>> found = count_answers(np.array([-1.0, 2.0, 3.0]), np.array([-1.0, -1.0, 1.0]))
-    >>> found[:BINS].sum(), found[BINS:].sum(), found[BINS // 2 : BINS].sum()
-    (2.0, 1.0, 1.0)
+    >>> [float(part.sum()) for part in (found[:BINS], found[BINS:], found[BINS // 2 : BINS])]
+    [2.0, 1.0, 1.0]
     """
     place = np.clip((values / (1 + np.abs(values)) + 1) / 2 * BINS, 0, BINS - 1).astype(int)
     place = np.where(values > 0, np.maximum(place, BINS // 2), np.minimum(place, BINS // 2 - 1))

@@ -14,7 +14,7 @@ from dtsvm.svm.model_file import load_model
 from worlds import EXAMPLES
 
 TEN = [f"n{i}" for i in range(10)]
-SETTINGS = {"C": 0.1, "tol": 1e-4}
+SETTINGS = {"C": 0.1, "tol": 1e-8}
 LOSS = 0.3
 TIMING = {
     "round_seconds": 0.05, "evict_seconds": 3.0,

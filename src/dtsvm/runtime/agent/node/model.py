@@ -17,7 +17,7 @@ __all__ = ["node_model"]
 def node_model(
     node: Node, classes: Mapping[str, tuple[Any, Any]], columns: Columns | None = None
 ) -> Model:
-    """Return a model that answers as this node does; `classes` are each task's two labels."""
+    """Return what is certified, beside the node's own; `classes` are each task's two labels."""
     tasks = sorted(node.holdings)
     settings = {
         **asdict(node.settings),

@@ -18,6 +18,7 @@ MISSING = (
     "engine='mpi' needs mpi4py and an MPI library: pip install 'dtsvm[mpi]', and where the machine "
     "has no MPI of its own, pip install mpich."
 )
+FORWARD_SECONDS = 0.5  # in which the launcher passes on what was said, before it ends all
 PATIENCE_SECONDS, MOST_SECONDS = 2.0, 5.0  # before a rank other than 0 speaks of its error
 
 
@@ -75,5 +76,6 @@ def end_all(code: int) -> NoReturn:
     """End every rank with an exit code, whatever they are doing."""
     sys.stdout.flush()
     sys.stderr.flush()
+    time.sleep(FORWARD_SECONDS)
     world().Abort(code)
     os._exit(code)  # some launchers take a moment to end the rank that asked

@@ -77,7 +77,7 @@ demo.add_command(sites)
 def network_(nodes: int, topology: str, seed: int, out: Path | None, seconds: float) -> None:
     """Run a real network on this machine, and kill a node of it.
 
-    Every node is a process with its own rows of digits; neighbours talk over gRPC with mutual TLS
+    Every node is a process with its own rows of digits; neighbours talk over TCP with mutual TLS
     on free ports of loopback. One is killed (kill -9), the others go on, it comes back from its
     checkpoint. When all have settled, their risks are shown beside those of a simulation on the
     very same rows. It takes about half a minute.

@@ -13,6 +13,7 @@ from dtsvm.errors import DataError, did_you_mean
 
 __all__ = [
     "all_labels",
+    "are_labels",
     "begin_classes",
     "check_labels",
     "check_positive",
@@ -74,7 +75,7 @@ def find_classes(
     tasks, index = what
     check_positive(positive, tasks)
     is_mixed = y.dtype == object and len(tasks) > 1  # each task may have labels of its own kind
-    if not is_mixed and y.dtype.kind not in "iubU":  # those are labels whatever they say
+    if not is_mixed and not are_labels(y):
         check_classification_targets(y)
     found = {}
     for t, task in enumerate(tasks):
@@ -89,6 +90,13 @@ def find_classes(
         known = _borrowed(labels[0], found) if len(labels) == 1 else labels
         classes[task] = task_classes(known, owner, positive_label(positive, task))
     return classes
+
+
+def are_labels(y: NDArray[Any]) -> bool:
+    """Whether values are labels whatever they say: text, booleans or whole numbers."""
+    if y.dtype.kind in "iubU":
+        return True
+    return bool(y.dtype.kind == "f" and np.isfinite(y).all() and (y == np.rint(y)).all())
 
 
 def _borrowed(only: Any, found: dict[Hashable, list[Any]]) -> list[Any]:

@@ -43,7 +43,9 @@ cdef class Ends:
 @cython.final
 cdef class Sets:
     cdef long long[::1] set_agent, agents, team, set_node, node_end, ends, node_noted, noted
-    cdef long long[::1] set_team
+    cdef long long[::1] set_team, order
+    cdef const long long[::1] number, node, part
+    cdef readonly object arrays
     cdef double[::1] share, total_box, column, total, gamma, level
     cdef double[:, ::1] by_node, certified
 
@@ -247,3 +249,19 @@ cpdef bint is_over(Job job) noexcept nogil
 cpdef object run(Rows rows, Agents agents, Ends ends, Sets sets, Past past, Work work, Sums sums, Job job)
 @cython.locals(k=Int, i=Int, j=Int, found=Int)
 cdef void join(long long[::1] root, long long[::1] number, long long[::1] a, long long[::1] b) noexcept nogil
+
+# Set-up
+cdef Int n_ends_of(Ends ends) noexcept nogil
+cpdef object mean_of_parts(object part, Int c, Agents agents)
+@cython.locals(n=Int, i=Int, a=Int, k=Int, h=Int, s=Int, n_nodes=Int, n_noted=Int, before=Int, last=Int)
+cdef void lay_ends(Sets sets, Agents agents, Ends ends, unsigned char[::1] has_across) noexcept nogil
+@cython.locals(i=Int, a=Int, t=Int, s=Int)
+cdef void lay_teams(Sets sets, Agents agents, long long[::1] owner, long long[::1] size) noexcept nogil
+@cython.locals(n=Int, i=Int, k=Int)
+cdef void count_keys(const long long[::1] keys, long long[::1] starts, long long[::1] order) noexcept nogil
+@cython.locals(n_found=Int, i=Int, k=Int)
+cdef Int number_keys(const long long[::1] keys, long long[::1] place, long long[::1] found, long long[::1] index) noexcept nogil
+@cython.locals(n=Int, a=Int, j=Int, k=Int)
+cdef void average_parts(const long long[::1] part, Int c, Agents agents, double[:, ::1] total, double[::1] count) noexcept nogil
+@cython.locals(i=Int, j=Int)
+cdef void share_out(const long long[::1] part, double[:, ::1] total, double[:, ::1] out) noexcept nogil

@@ -41,6 +41,7 @@ __all__ = [
     "Sums",
     "Work",
     "apply_leap",
+    "arrange",
     "average",
     "bound",
     "carry",
@@ -52,6 +53,7 @@ __all__ = [
     "count_round",
     "decide_leap",
     "decide_level",
+    "distinct",
     "has_avx2",
     "is_check_due",
     "is_look_due",
@@ -63,6 +65,7 @@ __all__ = [
     "local_steps",
     "loosen",
     "may_look",
+    "mean_of_parts",
     "measure",
     "measure_nodes",
     "measure_set",
@@ -202,23 +205,31 @@ class Sets:
     ends : in the order in which they are added up. noted : where `exchange` notes what those ends
     show that count for the balance
     share : A_t / A by team. total_box : Σ box of a set's rows
+    number, node, part : an agent's set, node and team among all, by slot
+    order : the agents sorted by set, node and task
     """
 
-    def __init__(self, columns: dict[str, NDArray[Any]]) -> None:
-        self.set_agent, self.agents, self.team = (
-            columns["set_agent"],
-            columns["agents"],
-            columns["team"],
-        )
-        self.set_node, self.node_end, self.ends = (
-            columns["set_node"],
-            columns["node_end"],
-            columns["ends"],
-        )
-        self.node_noted, self.noted = columns["node_noted"], columns["noted"]
-        self.set_team, self.share = columns["set_team"], columns["share"]
-        self.total_box = columns["total_box"]
-        most = int(np.diff(columns["set_node"]).max(initial=1))
+    def __init__(self, columns: dict[str, NDArray[Any]], agents: Agents, ends: Ends) -> None:
+        n_sets, n_ends = len(columns["total_box"]), n_ends_of(ends)
+        sizes = {
+            "ends": n_ends, "noted": n_ends, "node_end": n_ends + 1, "node_noted": n_ends + 1,
+            "set_node": n_sets + 1, "set_team": n_sets + 1, "team": len(columns["part"]),
+        }  # fmt: skip
+        arrays: dict[str, NDArray[Any]] = {
+            name: np.zeros(size, np.int64) for name, size in sizes.items()
+        }
+        arrays["share"] = np.zeros(len(columns["agents"]) + n_sets)
+        self.arrays = arrays
+        self.set_agent, self.agents = columns["set_agent"], columns["agents"]
+        self.number, self.node, self.part = columns["number"], columns["node"], columns["part"]
+        self.order, self.total_box = columns["order"], columns["total_box"]
+        self.ends, self.noted = arrays["ends"], arrays["noted"]
+        self.node_end, self.node_noted = arrays["node_end"], arrays["node_noted"]
+        self.set_node, self.set_team = arrays["set_node"], arrays["set_team"]
+        self.team, self.share = arrays["team"], arrays["share"]
+        lay_ends(self, agents, ends, np.zeros(n_sets, np.uint8))
+        lay_teams(self, agents, np.full(len(columns["part"]), -1), np.zeros(n_sets, np.int64))
+        most = int(np.diff(arrays["set_node"]).max(initial=1))
         self.by_node = np.zeros((most, N_SHOWN + N_PRODUCTS))
         self.column, self.total = np.zeros(most), np.zeros(N_SHOWN + N_PRODUCTS)
         self.gamma, self.level = np.zeros(STEPS), np.zeros(3)
@@ -1782,3 +1793,148 @@ def join(root: Ints, number: Ints, a: Ints, b: Ints) -> None:
             found += 1
         else:
             number[i] = number[root[i]]
+
+
+# Set-up
+
+
+def n_ends_of(ends: Ends) -> int:
+    """How many link ends there are."""
+    return ends.ids.shape[0]
+
+
+def lay_ends(sets: Sets, agents: Agents, ends: Ends, has_across: NDArray[np.uint8]) -> None:
+    """Lay the ends out node by node, sets one after the other; `has_across` is scratch, zero.
+
+    Where a set reaches across the network, only links that do count for the balance.
+    """
+    n = 0
+    for i in range(sets.order.shape[0]):
+        a = sets.order[i]
+        for k in range(agents.first_end[a], agents.first_end[a] + agents.n_ends[a]):
+            sets.ends[n] = ends.ids[k]
+            n += 1
+            if ends.is_across[ends.ids[k]]:
+                has_across[sets.number[a]] = 1
+    n_nodes, n_noted, before, last = 0, 0, -1, -1
+    for k in range(n):
+        h = sets.ends[k]
+        a = ends.owner[h]
+        s = sets.number[a]
+        if s != last or sets.node[a] != before:
+            sets.node_end[n_nodes] = k
+            sets.node_noted[n_nodes] = n_noted
+            n_nodes += 1
+            sets.set_node[s + 1] += 1
+            last, before = s, sets.node[a]
+        if ends.is_across[h] or not has_across[s]:
+            sets.noted[n_noted] = h if ends.twin[h] < 0 else min(h, ends.twin[h])
+            n_noted += 1
+    sets.node_end[n_nodes] = n
+    sets.node_noted[n_nodes] = n_noted
+    for s in range(has_across.shape[0]):
+        sets.set_node[s + 1] += sets.set_node[s]
+
+
+def lay_teams(sets: Sets, agents: Agents, owner: Ints, size: Ints) -> None:
+    """Number the teams of every set and find their shares.
+
+    Relays are of no team; a set of relays alone has one that nobody is in. Scratch: `owner`, −1,
+    for the set of each of all teams, `size`, zero, for a set's agents.
+    """
+    for i in range(sets.agents.shape[0]):
+        a = sets.agents[i]
+        if not agents.is_relay[a]:
+            owner[sets.part[a]] = sets.number[a]
+            size[sets.number[a]] += 1
+    for t in range(owner.shape[0]):
+        s = owner[t]
+        if s >= 0:
+            owner[t] = sets.set_team[s + 1]  # from here on its place in the set
+            sets.set_team[s + 1] += 1
+    for s in range(size.shape[0]):
+        sets.set_team[s + 1] = sets.set_team[s] + max(sets.set_team[s + 1], 1)
+    for i in range(sets.agents.shape[0]):
+        a = sets.agents[i]
+        if not agents.is_relay[a]:
+            sets.team[a] = owner[sets.part[a]]
+            sets.share[sets.set_team[sets.number[a]] + sets.team[a]] += 1.0
+    for s in range(size.shape[0]):
+        for t in range(sets.set_team[s], sets.set_team[s + 1]):
+            sets.share[t] /= max(size[s], 1)
+
+
+def arrange(keys: Ints, n: int) -> tuple[Ints, Ints]:
+    """Sort by keys in 0 … n − 1, stably; return the order and where each key's entries begin."""
+    order = np.empty(len(keys), np.int64)
+    starts = np.zeros(n + 1, np.int64)
+    count_keys(keys, starts, order)
+    return order, starts
+
+
+def count_keys(keys: Ints, starts: Ints, order: Ints) -> None:
+    """Fill `starts` and `order` for `arrange`."""
+    n = starts.shape[0] - 1
+    for i in range(keys.shape[0]):
+        starts[keys[i] + 1] += 1
+    for k in range(n):
+        starts[k + 1] += starts[k]
+    for i in range(keys.shape[0]):  # meanwhile starts[k] is where the next of k goes
+        order[starts[keys[i]]] = i
+        starts[keys[i]] += 1
+    for k in range(n, 0, -1):
+        starts[k] = starts[k - 1]
+    starts[0] = 0
+
+
+def distinct(keys: Ints, n: int) -> tuple[Ints, Ints]:
+    """Return which of 0 … n − 1 occur, ascending, and where each key stands among them."""
+    index, found = np.empty(len(keys), np.int64), np.empty(min(n, len(keys)), np.int64)
+    return found[: number_keys(keys, np.zeros(n, np.int64), found, index)], index
+
+
+def number_keys(keys: Ints, place: Ints, found: Ints, index: Ints) -> int:
+    """Fill `found` and `index` for `distinct`; return how many keys occur."""
+    n_found = 0
+    for i in range(keys.shape[0]):
+        place[keys[i]] = 1
+    for k in range(place.shape[0]):
+        if place[k]:
+            place[k] = n_found
+            found[n_found] = k
+            n_found += 1
+    for i in range(keys.shape[0]):
+        index[i] = place[keys[i]]
+    return n_found
+
+
+def mean_of_parts(part: Ints, c: int, agents: Agents) -> Floats:
+    """Return, by slot, the mean of what the agents of an agent's part found; relays do not count.
+
+    `c` is 0 for the common part and 1 for the specific one; `part` numbers their sets, by slot.
+    """
+    n, p1 = int(part.max(initial=0)) + 1, agents.estimate.shape[2]
+    total, out = np.zeros((n, p1)), np.zeros((len(part), p1))
+    average_parts(part, c, agents, total, np.zeros(n))
+    share_out(part, total, out)
+    return out
+
+
+def average_parts(part: Ints, c: int, agents: Agents, total: Floats, count: Floats) -> None:
+    """Set the means of all parts."""
+    for n in range(agents.used.shape[0]):
+        a = agents.used[n]
+        if not agents.is_relay[a]:
+            count[part[a]] += 1.0
+            for j in range(total.shape[1]):
+                total[part[a], j] += agents.estimate[a, c, j]
+    for k in range(total.shape[0]):
+        for j in range(total.shape[1]):
+            total[k, j] /= max(count[k], 1.0)
+
+
+def share_out(part: Ints, total: Floats, out: Floats) -> None:
+    """Hand every slot its part's mean."""
+    for i in range(part.shape[0]):
+        for j in range(total.shape[1]):
+            out[i, j] = total[part[i], j]

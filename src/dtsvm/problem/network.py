@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -226,20 +227,27 @@ class Network:
 
     def components(self) -> list[tuple[Node, ...]]:
         """Return the parts of the network that cannot hear each other, the largest first."""
-        from scipy.sparse import coo_array
-        from scipy.sparse.csgraph import connected_components
-
-        n = self.n_nodes
-        ones = np.ones(self.n_links)
-        graph = coo_array((ones, (self.links[:, 0], self.links[:, 1])), shape=(n, n))
-        count, part = connected_components(graph, directed=False)
-        parts = [tuple(self.nodes[i] for i in np.flatnonzero(part == k)) for k in range(count)]
-        return sorted(parts, key=len, reverse=True)
+        named = [tuple(self.nodes[i] for i in sorted(part)) for part in self._parts]
+        return sorted(named, key=len, reverse=True)
 
     @property
     def is_connected(self) -> bool:
         """Whether every node can reach every other one."""
-        return len(self.components()) == 1
+        return len(self._parts) == 1
+
+    @cached_property
+    def _parts(self) -> list[list[int]]:
+        """The nodes that can reach each other, by position."""
+        left, found = dict.fromkeys(range(self.n_nodes)), []
+        while left:
+            part = [left.popitem()[0]]
+            for i in part:
+                around = [j for j in self._neighbours[i] if j in left]
+                part += around
+                for j in around:
+                    del left[j]
+            found.append(part)
+        return found[::-1]
 
     def __iter__(self) -> Iterator[Link]:
         for i, j in self.links.tolist():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +18,10 @@ Floats = NDArray[np.float64]
 
 def average(state: State) -> tuple[Floats, Floats]:
     """Return the network's answer: the mean common and specific part, by agent slot."""
-    plan, agents = state.plan, state.tables.agents
-    estimate = agents["estimate"]
-    counted = plan.used[agents["is_relay"][plan.used] == 0]
+    plan = state.plan
     return (
-        _mean_by(plan.common_part, estimate[:, 0], counted),
-        _mean_by(plan.specific_part, estimate[:, 1], counted),
+        compiled.mean_of_parts(plan.common_part, 0, plan.agents),
+        compiled.mean_of_parts(plan.specific_part, 1, plan.agents),
     )
 
 
@@ -67,11 +65,3 @@ def certificates(state: State) -> list[Certificate]:
         Certificate(*compiled.certify_set(s, plan.rows, plan.agents, plan.sets, plan.sums))
         for s in range(len(plan.parts))
     ]
-
-
-def _mean_by(part: NDArray[np.int64], values: Floats, counted: NDArray[np.int64]) -> Floats:
-    n = int(part.max(initial=0)) + 1
-    total = np.zeros((n, *values.shape[1:]))
-    np.add.at(total, part[counted], values[counted])
-    count: NDArray[Any] = np.bincount(part[counted], minlength=n)
-    return np.asarray((total / np.maximum(count, 1)[:, None])[part])

@@ -34,14 +34,17 @@ class Columns:
         self._columns: dict[str, NDArray[Any]] = {
             name: np.zeros((0, *shape), dtype) for name, (shape, dtype) in columns.items()
         }
+        self._views: dict[str, NDArray[Any]] = {}  # to read, made when first asked for
         self._is_used = np.zeros(0, dtype=bool)
         self._high = 0  # slots from here on were never used
         self._released: list[int] = []  # a heap
 
     def __getitem__(self, column: str) -> NDArray[Any]:
         """Return a column to read."""
-        view = self._columns[column].view()
-        view.flags.writeable = False
+        view = self._views.get(column)
+        if view is None:
+            view = self._views[column] = self._columns[column].view()
+            view.flags.writeable = False
         return view
 
     def open(self, column: str) -> NDArray[Any]:
@@ -67,11 +70,13 @@ class Columns:
         fresh = n - len(reused)
         if self._high + fresh > self.capacity:
             self._grow(max(self._high + fresh, 2 * self.capacity))
-        slots = np.array([*reused, *range(self._high, self._high + fresh)], np.int64)
+        slots = np.arange(self._high - len(reused), self._high + fresh, dtype=np.int64)
+        slots[: len(reused)] = reused
+        places = slots if reused else slice(self._high, self._high + fresh)
         self._high += fresh
-        self._is_used[slots] = True
+        self._is_used[places] = True
         for values in self._columns.values():
-            values[slots] = 0
+            values[places] = 0
         return slots
 
     def release(self, slots: NDArray[np.int64]) -> None:
@@ -84,6 +89,7 @@ class Columns:
         for name, values in self._columns.items():
             self._columns[name] = _grown(values, capacity)
         self._is_used = _grown(self._is_used, capacity)
+        self._views.clear()
 
     def dump(self) -> dict[str, NDArray[Any]]:
         """Return every array that `restore` needs."""
@@ -92,6 +98,7 @@ class Columns:
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Take over what `dump` returned."""
         self._columns = {name: arrays[name] for name in self._columns}
+        self._views.clear()
         self._is_used = arrays["is_used"].astype(bool)
         used = np.flatnonzero(self._is_used)
         self._high = int(used[-1]) + 1 if len(used) else 0
@@ -100,5 +107,6 @@ class Columns:
 
 def _grown(values: NDArray[Any], capacity: int) -> NDArray[Any]:
     larger = np.zeros((capacity, *values.shape[1:]), values.dtype)
-    larger[: len(values)] = values
+    if len(values):
+        larger[: len(values)] = values
     return larger

@@ -47,11 +47,10 @@ class Matrix:
         """Whether rows are CSR."""
         return not isinstance(self.X, np.ndarray)
 
-    def adopt(self, X: Any) -> Ints:
-        """Take over all rows where they lie in the caller's memory; return their places."""
+    def adopt(self, X: Any) -> None:
+        """Take over all rows where they lie in the caller's memory: row i is at place i."""
         self.X = X if isinstance(X, np.ndarray) else _plain(X)
         self._is_owned, self._end = False, X.shape[0]
-        return np.arange(X.shape[0], dtype=np.int64)
 
     def add(self, X: Any) -> Ints:
         """Add rows, copied; return their places."""

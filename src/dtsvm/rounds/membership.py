@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from dtsvm.problem import Network
 from dtsvm.problem.settings import Settings
 from dtsvm.rounds.state import State
 
@@ -71,6 +72,15 @@ class Membership:
         self.at[node] = {}
         self._node_rank.setdefault(node, len(self._node_rank))
 
+    def add_network(self, network: Network) -> None:
+        """Add the nodes and links of a network; nobody is there yet."""
+        for node in network.nodes:
+            self.add_node(node)
+        labels = network.nodes
+        for i, j in network.links.tolist():
+            u, v = labels[i], labels[j]
+            self.neighbours[u][v] = self.neighbours[v][u] = None
+
     def remove_node(self, node: Node) -> None:
         """Take a node away with its agents and links."""
         for task in list(self.at[node]):
@@ -129,28 +139,35 @@ class Membership:
             self.at[node][task] = slot
         agent = np.full((len(nodes), len(tasks)), -1, np.int64)
         agent[at, what] = slots
-        self._link_pairs(agent[links[:, 0]], agent[links[:, 1]], is_wide=True)
-        self._link_tasks(agent, links)
+        self._link_pairs(self._pairs(agent, links))
         return slots
 
-    def _link_tasks(self, agent: Ints, links: Ints) -> None:
-        """Link tasks of a group inside every node and, if they are personal, across links."""
+    def _pairs(self, agent: Ints, links: Ints) -> list[tuple[Ints, Ints, bool, bool]]:
+        """Who may be linked at the same place of two arrays, whether widely, whether across.
+
+        A task's agents across links; tasks of a group inside every node and, if they are personal,
+        across links too.
+        """
+        found = [(agent[links[:, 0]], agent[links[:, 1]], True, True)]
         group = np.array(list(self.group.values()))
         is_same = group[:, None] == group
-        one, other = np.nonzero(np.triu(is_same, 1))
-        self._link_pairs(agent[:, one], agent[:, other], is_wide=False)
+        one, other = np.nonzero(is_same)
+        inside = one < other
+        found.append((agent[:, one[inside]], agent[:, other[inside]], False, False))
         if self.is_personal:
-            one, other = np.nonzero(is_same & ~np.eye(len(group), dtype=bool))
-            ends = agent[links[:, :1], one], agent[links[:, 1:], other]
-            self._link_pairs(*ends, is_wide=False, is_across=True)
+            one, other = one[one != other], other[one != other]
+            found.append((agent[links[:, :1], one], agent[links[:, 1:], other], False, True))
+        return found
 
-    def _link_pairs(
-        self, a: Ints, b: Ints, *, is_wide: bool, is_across: bool | None = None
-    ) -> None:
-        """Link agents that stand at the same place of two arrays, where both are there."""
+    def _link_pairs(self, pairs: list[tuple[Ints, Ints, bool, bool]]) -> None:
+        """Link agents of whom both are there."""
+        first, second, wide, across = zip(*pairs, strict=True)
+        a, b = (np.concatenate([each.ravel() for each in some]) for some in (first, second))
+        counts = [each.size for each in first]
+        is_wide, is_across = np.repeat(wide, counts), np.repeat(across, counts)
         both = (a >= 0) & (b >= 0)
         if both.any():
-            self.state.link(a[both], b[both], is_wide, is_wide if is_across is None else is_across)
+            self.state.link(a[both], b[both], is_wide[both], is_across[both])
 
     def _welcome(self, slots: list[int], links: list[tuple[int, int, bool, bool]]) -> None:
         """Let newcomers begin where the agents that were here before them stand."""

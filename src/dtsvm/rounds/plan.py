@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,7 @@ class Plan:
     reg: Floats  # (·, 3), by agent slot
     boxes: list[float]
     columns: tuple[dict[str, Any], Callable[[Slots], Any]]  # of agents; ends over such links
+    set_number: Slots  # which of the sets an agent is in, by slot
 
     def share(self, own: Slots, firsts: Slots) -> tuple[Any, Any]:
         """Agents and ends as compiled code takes them, for these agents and links alone."""
@@ -80,13 +82,13 @@ class Plan:
     @cached_property
     def sets(self) -> Any:
         """The sets as compiled code takes them."""
-        return compiled.Sets(_set_columns(self))
+        return compiled.Sets(_set_columns(self), self.agents, self.ends)
 
     @cached_property
     def sums(self) -> Any:
         """Room for what a set's rows contribute to a certificate."""
-        most = max((len(np.unique(self.specific_part[part])) for part in self.parts), default=1)
-        return compiled.Sums(most, self.tables.n_features + 1)
+        n_teams = np.diff(self.sets.arrays["set_team"])
+        return compiled.Sums(int(n_teams.max(initial=1)), self.tables.n_features + 1)
 
     @cached_property
     def work(self) -> Any:
@@ -99,18 +101,15 @@ class Plan:
 
     def set_of(self, agent: int) -> int:
         """Which of the sets an agent is in."""
-        return next(s for s, agents in enumerate(self.parts) if agent in agents)
+        return int(self.set_number[agent])
 
     def ends_of(self, agents: Slots) -> tuple[Slots, Slots]:
         """All link ends of one set in the order in which they are added up, and their nodes."""
-        tables = self.tables
-        is_in = np.zeros(tables.agents.capacity, bool)
-        is_in[agents] = True
-        ends = self.end_order[is_in[tables.ends["owner"][self.end_order]]]
-        owner = tables.ends["owner"][ends]
-        node, task = tables.agents["node"][owner], tables.agents["task"][owner]
-        order = np.lexsort((task, node))  # by the other end's node and task they are sorted
-        return ends[order], node[order]
+        s = self.set_of(int(agents[0]))
+        laid = self.sets.arrays
+        first, last = laid["node_end"][laid["set_node"][s : s + 2]]
+        ends = laid["ends"][first:last]
+        return ends, self.tables.agents["node"][self.tables.ends["owner"][ends]]
 
 
 def derive(
@@ -129,7 +128,7 @@ def derive(
     first_end, n_ends = _segments(capacity, used, n_ends)
     firsts = ids[ids < tables.ends["twin"][ids]]
     size = _sizes(tables, used, parts[0], elsewhere)
-    sets = _split(used, parts[0])
+    sets, set_number = _split(used, parts[0])
     square = _squares(tables, sets, elsewhere)
     start = _start_penalties(tables, settings, (sets, firsts, size, square), elsewhere)
     reg = _regularisers(tables, square)
@@ -145,7 +144,7 @@ def derive(
     return Plan(
         tables, used, firsts, sets, *parts, size, _traffic(tables, firsts), rows,
         compiled.Agents(columns), ends_over(firsts), n_rows, row_order, end_order, start, reg,
-        _boxes(tables, sets, elsewhere), (columns, ends_over),
+        _boxes(tables, sets, elsewhere), (columns, ends_over), set_number,
     )  # fmt: skip
 
 
@@ -209,12 +208,18 @@ def _sizes(tables: Tables, used: Slots, part: Slots, elsewhere: Elsewhere) -> Fl
     return size
 
 
-def _split(used: Slots, part: Slots) -> list[Slots]:
-    """Return the agents of each part, parts in the order of their numbers."""
+def _split(used: Slots, part: Slots) -> tuple[list[Slots], Slots]:
+    """Return the agents of each part, parts in the order of their numbers; and by slot, which."""
+    number = np.zeros(len(part), np.int64)
     mine = part[used]
     order = np.argsort(mine, kind="stable")
     cuts = np.flatnonzero(np.diff(mine[order])) + 1
-    return np.split(used[order], cuts) if len(mine) else []  # of nothing numpy makes one empty set
+    agents = used[order]
+    number[agents[cuts]] = 1
+    number[agents] = np.cumsum(number[agents])
+    edges = [0, *cuts.tolist(), len(agents)]
+    pairs = pairwise(edges) if len(mine) else ()
+    return [agents[a:b] for a, b in pairs], number
 
 
 def _squares(tables: Tables, sets: list[Slots], elsewhere: Elsewhere) -> Floats:
@@ -277,9 +282,15 @@ def _graph(tables: Tables, agents: Slots, firsts: Slots) -> tuple[int, Slots]:
     across = mine[ends["is_across"][mine] > 0]
     column = tables.agents["node"] if len(across) else np.arange(tables.agents.capacity)
     mine = across if len(across) else mine
-    pairs = np.stack([ends["owner"][mine], ends["owner"][ends["twin"][mine]]], 1)
-    found, flat = np.unique(column[pairs], return_inverse=True)
-    return len(found), np.unique(np.sort(flat.reshape(-1, 2), axis=1), axis=0)
+    one, other = column[ends["owner"][mine]], column[ends["owner"][ends["twin"][mine]]]
+    is_there = np.zeros(int(column.max(initial=0)) + 1, np.int64)
+    is_there[one] = is_there[other] = 1
+    place = np.cumsum(is_there) - 1
+    n = int(is_there.sum())
+    links = np.unique(
+        np.minimum(place[one], place[other]) * n + np.maximum(place[one], place[other])
+    )
+    return n, np.stack(np.divmod(links, n), 1)
 
 
 def _regularisers(tables: Tables, square: Floats) -> Floats:
@@ -295,43 +306,14 @@ def _regularisers(tables: Tables, square: Floats) -> Floats:
 
 
 def _set_columns(plan: Plan) -> dict[str, NDArray[Any]]:
-    """Lay the sets out one after the other, with their link ends node by node."""
-    tables = plan.tables
-    is_across = tables.ends["is_across"]
-    ends, noted, node_end, node_noted = [], [], [0], [0]
-    counts = {"agent": [0], "node": [0], "team": [0]}
-    team = np.zeros(tables.agents.capacity, np.int64)
-    shares = []
-    for agents in plan.parts:
-        mine, node = plan.ends_of(agents)
-        across = is_across[mine] > 0
-        counts_here = across if across.any() else np.ones(len(mine), bool)
-        begins = np.append(np.flatnonzero(np.diff(node, prepend=-1)), len(mine))
-        twin = tables.ends["twin"][mine]
-        kept = np.where((twin < 0) | (mine < twin), mine, twin)[counts_here]
-        counted = np.concatenate([[0], np.cumsum(counts_here)])
-        node_end += (node_end[-1] + begins[1:]).tolist()
-        node_noted += (node_noted[-1] + counted[begins[1:]]).tolist()
-        ends.append(mine)
-        noted.append(kept)
-        share = _teams(plan, agents, team)
-        shares.append(share)
-        for name, n in (("agent", len(agents)), ("node", len(begins) - 1), ("team", len(share))):
-            counts[name].append(counts[name][-1] + n)
-    none = np.zeros(0, np.int64)
+    """What `kernel.Sets` lays the sets out from."""
+    agents, used = plan.tables.agents, plan.used
+    node = agents["node"]
+    starts = np.zeros(len(plan.parts) + 1, np.int64)
+    np.cumsum([len(some) for some in plan.parts], out=starts[1:])
     return {
-        "set_agent": np.array(counts["agent"]), "set_node": np.array(counts["node"]),
-        "set_team": np.array(counts["team"]), "agents": np.concatenate([none, *plan.parts]),
-        "team": team, "ends": np.concatenate([none, *ends]),
-        "noted": np.concatenate([none, *noted]), "node_end": np.array(node_end, np.int64),
-        "node_noted": np.array(node_noted, np.int64),
-        "share": np.concatenate([np.zeros(0), *shares]), "total_box": np.array(plan.boxes, float),
+        "set_agent": starts, "agents": np.concatenate([np.zeros(0, np.int64), *plan.parts]),
+        "order": used[np.lexsort((agents["task"][used], node[used], plan.set_number[used]))],
+        "number": plan.set_number, "node": node, "part": plan.specific_part,
+        "total_box": np.array(plan.boxes, float),
     }  # fmt: skip
-
-
-def _teams(plan: Plan, agents: Slots, team: Slots) -> Floats:
-    """Number the teams of one set in `team`, relays' last; return A_t / A of each."""
-    is_counted = plan.tables.agents["is_relay"][agents] == 0
-    mine = agents[is_counted]
-    _, team[mine] = np.unique(plan.specific_part[mine], return_inverse=True)
-    return np.bincount(team[mine]) / max(len(mine), 1) if len(mine) else np.zeros(1)

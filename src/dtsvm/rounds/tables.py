@@ -70,8 +70,7 @@ class Tables:
         self.agents.open("level")[slots] = 1.0
         self.agents.open("hold")[slots] = 1.0
         self._write_settings(slots, settings)
-        for slot in slots.tolist():
-            self.row_slots[slot] = np.zeros(0, np.int64)
+        self.row_slots |= dict.fromkeys(slots.tolist(), np.zeros(0, np.int64))
         return slots
 
     def _write_settings(self, slots: Slots, settings: Settings) -> None:
@@ -101,12 +100,12 @@ class Tables:
         """Link agents a[i] and b[i]; the edge state starts at ρ x once the penalty is known."""
         n = len(a)
         slots = self.ends.take(2 * n)
-        there, back = slots[:n], slots[n:]
-        node, task = self.agents["node"], self.agents["task"]
-        for end, owner, twin, other in ((there, a, back, b), (back, b, there, a)):
-            self._write_end(end, owner, twin, is_wide, is_across)
-            self.ends.open("other_node")[end] = node[other]
-            self.ends.open("other_task")[end] = task[other]
+        twins = np.concatenate([slots[n:], slots[:n]])
+        other = np.concatenate([b, a])
+        both = (np.tile(np.broadcast_to(one, n), 2) for one in (is_wide, is_across))
+        self._write_end(slots, np.concatenate([a, b]), twins, *both)
+        self.ends.open("other_node")[slots] = self.agents["node"][other]
+        self.ends.open("other_task")[slots] = self.agents["task"][other]
 
     def link_elsewhere(self, agent: int, is_wide: bool) -> int:
         """Link an agent to one in another process; return the slot of the end that is here."""
@@ -156,14 +155,14 @@ class Tables:
         The rows of one agent may lie anywhere; their other numbers are put side by side. With `at`
         the i-th entry is row at[i] of X: a row may be of several agents, or of none.
         """
-        order = np.argsort(agent, kind="stable").astype(np.int64, copy=False)
-        places = self.matrix.adopt(X)
-        at = (places if at is None else places[at])[order]
-        slots = self._write_rows(at, y[order], None if weight is None else weight[order])
-        owners, starts = np.unique(agent[order], return_index=True)
-        parts = np.split(slots, starts[1:])
-        for owner, mine in zip(owners.tolist(), parts, strict=True):
-            self.row_slots[owner] = mine
+        order, starts = compiled.arrange(agent, self.agents.capacity)
+        self.matrix.adopt(X)
+        slots = self._write_rows(
+            order if at is None else at[order], y[order], None if weight is None else weight[order]
+        )
+        edges = starts.tolist()
+        for owner in self.row_slots:
+            self.row_slots[owner] = slots[edges[owner] : edges[owner + 1]]
         self.rows.open("box")[slots] = self.agents["C"][agent[order]] * self.rows["weight"][slots]
 
     def add_rows(self, agent: int, X: Any, y: Floats, weight: Floats | None = None) -> None:

@@ -37,28 +37,23 @@ def begin(
     `rows` says how long they are, of which type, and whether links are personal.
     """
     n_features, dtype, personal = rows
-    nodes = list(network.nodes) if network else []
-    links = list(network or ())
     if engine == "memory":
         members = Membership(n_features, settings, personal=personal, dtype=dtype)
     else:
         members = Membership(
-            n_features, settings, personal=personal, dtype=dtype, make_state=_share(nodes, links)
+            n_features, settings, personal=personal, dtype=dtype, make_state=_share(network)
         )
-    for node in nodes:
-        members.add_node(node)
-    for u, v in links:
-        members.link(u, v)
+    if network is not None:
+        members.add_network(network)
     return members, _runtime(engine)(members.state, **carrier)
 
 
-def _share(nodes: list[Any], links: list[tuple[Any, Any]]) -> Any:
+def _share(network: Network | None) -> Any:
     from dtsvm.runtime.mpi.ranks import world
     from dtsvm.runtime.mpi.share import Share
 
-    number = {node: v for v, node in enumerate(nodes)}
-    ends = np.array([(number[u], number[v]) for u, v in links], np.int64).reshape(-1, 2)
-    return partial(Share, comm=world(), network=(len(nodes), ends))
+    n_nodes, links = (len(network.nodes), network.links) if network else (0, np.zeros((0, 2)))
+    return partial(Share, comm=world(), network=(n_nodes, links.astype(np.int64, copy=False)))
 
 
 def _runtime(engine: str) -> type[Memory]:

@@ -45,7 +45,10 @@ class Holding(Reachable):
         for question, g in group.items():
             members.add_task(question, g)
         spread = table.spread(self._questions)
-        slots = members.enter_all(spread.agents, self.network.links)
+        assert self._start is not None
+        slots = members.enter_all(spread.agents, self._start.links)
+        if len(spread.agents) == len(self._start) * len(group) and self._start.is_connected:
+            self._is_checked = True  # all are everywhere, so they hear each other
         members.state.adopt_rows(
             table.X, spread.side, slots[spread.agent], spread.weight, spread.at
         )

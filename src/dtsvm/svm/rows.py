@@ -10,6 +10,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import check_array, validate_data
 
 from dtsvm.data.columns import LARGEST
+from dtsvm.data.labels import are_labels
 from dtsvm.errors import DataError
 
 __all__ = ["estimator_rows", "row_weights", "session_rows"]
@@ -34,7 +35,7 @@ def estimator_rows(
     if fits and _length(X) != _length(y) > 0:
         raise DataError(f"X has {_length(X)} rows, but y has {_length(y)}.")
     is_plain = fits and is_first and type(y) is np.ndarray and y.ndim == 1
-    if is_plain and _is_clean(X) and y.dtype.kind in "iubU":
+    if is_plain and _is_clean(X) and are_labels(y):
         _note_width(estimator, X.shape[1])
         _check_finite(X)
         return X, y

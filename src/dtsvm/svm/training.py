@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dtsvm.kernel import compiled
+
 __all__ = ["Spread", "Training"]
 
 Ints = NDArray[np.int64]
@@ -75,15 +77,18 @@ class Training:
         asked = [questions[task] for task in self.tasks]
         of_rows = self.node * len(asked) + self.task
         every = of_rows if self.held is None else np.concatenate([of_rows, self.held])
-        pairs, pair = np.unique(every, return_inverse=True)
+        pairs, pair = compiled.distinct(every, len(self.nodes) * len(asked))
         pair = pair[: len(of_rows)]
         held = [(self.nodes[k // len(asked)], asked[k % len(asked)]) for k in pairs.tolist()]
+        agents = [(node, question) for node, some in held for question in some]
+        if len(agents) == len(held):  # one question each
+            side = np.where(self.codes == 1, 1.0, -1.0)
+            return Spread(agents, pair, self.at, side, self.weight)
         n_asked = np.array([len(some) for _, some in held])
         first = np.cumsum(n_asked) - n_asked  # the first of a pair's agents
         parts = [self._asked(pair, first, n_asked, k) for k in range(int(n_asked.max()))]
         mine, agent, side = (np.concatenate(part) for part in zip(*parts, strict=True))
         weight = None if self.weight is None else self.weight[mine]
-        agents = [(node, question) for node, some in held for question in some]
         return Spread(agents, agent, self.at[mine], side, weight)
 
     def _asked(self, pair: Ints, first: Ints, n_asked: Ints, k: int) -> tuple[Ints, Ints, Floats]:

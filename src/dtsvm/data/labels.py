@@ -38,6 +38,10 @@ def encode_levels(values: ArrayLike, n_rows: int, name: str) -> tuple[list[Any],
         raise DataError(f"{name} must be one value a row, got an array of shape {array.shape}.")
     if len(array) != n_rows:
         raise DataError(f"X has {n_rows} rows, but {name} has {len(array)}.")
+    if array.dtype.kind in "iu" and len(array):
+        found = _consecutive(array)
+        if found is not None:
+            return found
     missing = np.flatnonzero(array != array) if array.dtype != object else _none_at(array)
     if len(missing):
         raise DataError(MISSING.format(name=name, row=missing[0]))
@@ -48,6 +52,17 @@ def encode_levels(values: ArrayLike, n_rows: int, name: str) -> tuple[list[Any],
         seen: dict[Any, int] = {}
         index = np.array([seen.setdefault(value, len(seen)) for value in array], np.int64)
         return list(seen), index
+
+
+def _consecutive(array: NDArray[Any]) -> tuple[list[Any], NDArray[np.int64]] | None:
+    """The levels of whole numbers of which none is left out, as of positions; else None."""
+    first, last = int(array.min()), int(array.max())
+    if last - first >= len(array):
+        return None
+    index = array.astype(np.int64) - first
+    if not np.bincount(index).all():
+        return None
+    return list(range(first, last + 1)), index
 
 
 def _none_at(array: NDArray[Any]) -> NDArray[np.int64]:

@@ -96,7 +96,7 @@ cdef inline double squared_norm(Rows rows, Int i) noexcept nogil
 cpdef object squared_norms(Rows rows, long long[::1] slots, long long[::1] at)
 @cython.locals(k=Int)
 cpdef object pull(Rows rows, long long[::1] slots, long long[::1] at, double[::1] out)
-@cython.locals(j=Int)
+@cython.locals(s=double[8], j=Int, k=Int)
 cdef inline double distance(double[::1] u, double[::1] v, double d_weights, double d_bias) noexcept nogil
 @cython.locals(k=Int)
 cdef inline void list_all(Rows rows, Work work, Int first) noexcept nogil
@@ -122,6 +122,8 @@ cdef void settle(Agents agents, Work work, Int a) noexcept nogil
 cdef Int local_step(Int a, Rows rows, Agents agents, Ends ends, Work work, Job job, Int age) noexcept nogil
 @cython.locals(looks=Int, n=Int)
 cpdef Int local_steps(long long[::1] some, Rows rows, Agents agents, Ends ends, Work work, Job job, Int age) except? -1
+@cython.locals(s=double[8], j=Int, k=Int)
+cdef inline double length(double[:, :, ::1] x, Int a, Int c) noexcept nogil
 @cython.locals(s=double[8], j=Int, k=Int)
 cdef inline double apart(double[:, :, ::1] x, Int a, Int b, Int c) noexcept nogil
 @cython.locals(s=double[8], j=Int, k=Int, a=Int, b=Int)

@@ -67,16 +67,17 @@ class Columns:
     def take(self, n: int) -> NDArray[np.int64]:
         """Return `n` zeroed slots, released ones first, growing if there are too few."""
         reused = [heapq.heappop(self._released) for _ in range(min(n, len(self._released)))]
-        fresh = n - len(reused)
-        if self._high + fresh > self.capacity:
-            self._grow(max(self._high + fresh, 2 * self.capacity))
+        fresh, old = n - len(reused), self.capacity
+        if self._high + fresh > old:
+            self._grow(max(self._high + fresh, 2 * old))
         slots = np.arange(self._high - len(reused), self._high + fresh, dtype=np.int64)
         slots[: len(reused)] = reused
         places = slots if reused else slice(self._high, self._high + fresh)
-        self._high += fresh
         self._is_used[places] = True
-        for values in self._columns.values():
-            values[places] = 0
+        if reused or self._high < old:  # what has just grown is zero
+            for values in self._columns.values():
+                values[places] = 0
+        self._high += fresh
         return slots
 
     def release(self, slots: NDArray[np.int64]) -> None:

@@ -118,6 +118,8 @@ class Iterates:
     def balance_offsets(self, used: Slots, parts: tuple[Slots, Slots]) -> NDArray[np.uint8]:
         """Let offsets sum to zero over those who must agree now; say who has one, by slot."""
         offset = self.agents.open("offset")
+        if not offset.any():
+            return np.zeros(len(offset), np.uint8)
         for c, part in enumerate(parts):
             offset[used, c] = zero_sum(offset[used, c], part[used])
         return np.asarray(offset.any(axis=(1, 2))).view(np.uint8)

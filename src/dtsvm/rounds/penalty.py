@@ -16,6 +16,8 @@ Carli, Schenato & Todescato, 2021).
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csc_array, diags_array
@@ -39,10 +41,14 @@ def link_flow(n_nodes: int, links: NDArray[np.int64]) -> float:
 
     Large networks estimate the trace from a few fixed probes; a few per cent do not matter here.
     """
-    if not len(links):
-        return 1.0
+    return _known_flow(n_nodes, links.astype(np.int64).tobytes()) if len(links) else 1.0
+
+
+@lru_cache(maxsize=64)  # networks come back: in sweeps, folds and every change of rows
+def _known_flow(n_nodes: int, links: bytes) -> float:
+    pairs = np.frombuffer(links, np.int64).reshape(-1, 2)
     trace = _exact_trace if n_nodes <= DENSE_NODES else _estimated_trace
-    return float(np.sqrt(trace(n_nodes, links) / len(links)))
+    return float(np.sqrt(trace(n_nodes, pairs) / len(pairs)))
 
 
 def _exact_trace(n: int, links: NDArray[np.int64]) -> float:

@@ -129,7 +129,8 @@ def derive(
     firsts = ids[ids < tables.ends["twin"][ids]]
     size = _sizes(tables, used, parts[0], elsewhere)
     sets, set_number = _split(used, parts[0])
-    square = _squares(tables, sets, elsewhere)
+    rows_of = _rows_of_sets(tables, sets, row_order)
+    square = _squares(tables, (sets, rows_of), elsewhere)
     start = _start_penalties(tables, settings, (sets, firsts, size, square), elsewhere)
     reg = _regularisers(tables, square)
     columns = {
@@ -144,7 +145,7 @@ def derive(
     return Plan(
         tables, used, firsts, sets, *parts, size, _traffic(tables, firsts), rows,
         compiled.Agents(columns), ends_over(firsts), n_rows, row_order, end_order, start, reg,
-        _boxes(tables, sets, elsewhere), (columns, ends_over), set_number,
+        _boxes(tables, (sets, rows_of), elsewhere), (columns, ends_over), set_number,
     )  # fmt: skip
 
 
@@ -222,16 +223,29 @@ def _split(used: Slots, part: Slots) -> tuple[list[Slots], Slots]:
     return [agents[a:b] for a, b in pairs], number
 
 
-def _squares(tables: Tables, sets: list[Slots], elsewhere: Elsewhere) -> Floats:
+def _rows_of_sets(tables: Tables, sets: list[Slots], row_order: Slots) -> list[Slots]:
+    """The slots of the rows of every set, agent after agent."""
+    if len(sets) == 1:
+        return [row_order]
+    return [np.concatenate([tables.row_slots[a] for a in agents.tolist()]) for agents in sets]
+
+
+def _values_of_set(
+    agents: Slots, column: Floats, rows: Slots, known: dict[int, Floats], tables: Tables
+) -> Floats:
+    """A column's values of a set's rows, agent after agent; some may be known from elsewhere."""
+    if not known:
+        return column[rows]
+    mine = [known[a] if a in known else column[tables.row_slots[a]] for a in agents.tolist()]
+    return np.concatenate(mine)
+
+
+def _squares(tables: Tables, sets: tuple[list[Slots], list[Slots]], elsewhere: Elsewhere) -> Floats:
     """Mean squared feature of an agent's set, by slot."""
     square = np.ones(tables.agents.capacity)
     norms = tables.rows["norms"]
-    for agents in sets:
-        each = [
-            elsewhere.norms[a] if a in elsewhere.norms else norms[tables.row_slots[a]]
-            for a in agents.tolist()
-        ]
-        found = np.concatenate(each)
+    for agents, rows in zip(*sets, strict=True):
+        found = _values_of_set(agents, norms, rows, elsewhere.norms, tables)
         if len(found):
             square[agents] = max(float(found.mean() / tables.n_features), 1e-12)
     for agent, known in elsewhere.square.items():
@@ -239,15 +253,13 @@ def _squares(tables: Tables, sets: list[Slots], elsewhere: Elsewhere) -> Floats:
     return square
 
 
-def _boxes(tables: Tables, sets: list[Slots], elsewhere: Elsewhere) -> list[float]:
-    box, known = tables.rows["box"], elsewhere.boxes
+def _boxes(
+    tables: Tables, sets: tuple[list[Slots], list[Slots]], elsewhere: Elsewhere
+) -> list[float]:
+    box = tables.rows["box"]
     return [
-        float(
-            np.concatenate(
-                [known[a] if a in known else box[tables.row_slots[a]] for a in agents.tolist()]
-            ).sum()
-        )
-        for agents in sets
+        float(_values_of_set(agents, box, rows, elsewhere.boxes, tables).sum())
+        for agents, rows in zip(*sets, strict=True)
     ]
 
 
@@ -283,13 +295,10 @@ def _graph(tables: Tables, agents: Slots, firsts: Slots) -> tuple[int, Slots]:
     column = tables.agents["node"] if len(across) else np.arange(tables.agents.capacity)
     mine = across if len(across) else mine
     one, other = column[ends["owner"][mine]], column[ends["owner"][ends["twin"][mine]]]
-    is_there = np.zeros(int(column.max(initial=0)) + 1, np.int64)
-    is_there[one] = is_there[other] = 1
-    place = np.cumsum(is_there) - 1
-    n = int(is_there.sum())
-    links = np.unique(
-        np.minimum(place[one], place[other]) * n + np.maximum(place[one], place[other])
-    )
+    found, flat = compiled.distinct(np.concatenate([one, other]), int(column.max(initial=0)) + 1)
+    n = len(found)
+    both = flat.reshape(2, -1)
+    links = np.unique(both.min(axis=0) * n + both.max(axis=0))
     return n, np.stack(np.divmod(links, n), 1)
 
 

@@ -252,7 +252,7 @@ class Presence:
         for task in tasks:
             holders = self._holders(task)
             agents = np.array(list(holders.values()), np.int64)  # (node, question)
-            parts = _agreed(common[agents]), _agreed(specific[agents])
+            parts = [_agreed(mean, agents) for mean in (common, specific)]
             whole = parts[0] + parts[1]
             by_node = members.state.estimate(agents).sum(axis=2)
             found.append(
@@ -293,7 +293,8 @@ class Presence:
         return holders[node]
 
 
-def _agreed(parts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What nodes, along the first axis, agree on; their mean where the network has come apart."""
+def _agreed(found: NDArray[np.float64], agents: NDArray[np.int64]) -> NDArray[np.float64]:
+    """What the agents of some nodes agree on; their mean where the network has come apart."""
+    parts = found[agents]
     is_one = bool((parts == parts[0]).all())
     return np.asarray(parts[0] if is_one else parts.mean(axis=0))

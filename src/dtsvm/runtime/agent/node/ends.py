@@ -91,7 +91,8 @@ class Ends:
         ]
         if slots:
             one, other = np.array(slots, np.int64).T
-            self.state.link(one, other, False, False)
+            no = np.zeros(len(one), bool)
+            self.state.link(one, other, no, no)
 
     def forget(self, task: str) -> None:
         """Know no more of a task that has left, and took its link ends with it."""

@@ -75,7 +75,7 @@ cdef class Work:
 cdef class Job:
     cdef double[:, ::1] log
     cdef const unsigned char[:, :, ::1] heard
-    cdef double shrink, floor, kappa, residual_tol, gap_tol, next_look, heavy, long, primal, dual
+    cdef double shrink, floor, kappa, residual_tol, gap_tol, next_look, heavy, long, primal, dual, far, moves
     cdef Int max_sweeps, max_free, age, begun, done, looks, all_looks
     cdef bint has_checks, is_certified, is_converged
 
@@ -124,10 +124,8 @@ cdef Int local_step(Int a, Rows rows, Agents agents, Ends ends, Work work, Job j
 cpdef Int local_steps(long long[::1] some, Rows rows, Agents agents, Ends ends, Work work, Job job, Int age) except? -1
 @cython.locals(s=double[8], j=Int, k=Int)
 cdef inline double length(double[:, :, ::1] x, Int a, Int c) noexcept nogil
-@cython.locals(s=double[8], j=Int, k=Int)
-cdef inline double apart(double[:, :, ::1] x, Int a, Int b, Int c) noexcept nogil
-@cython.locals(s=double[8], j=Int, k=Int, a=Int, b=Int)
-cdef inline double moving(Agents agents, Ends ends, Int h, Int g, Int c) noexcept nogil
+@cython.locals(f=double[8], m=double[8], j=Int, k=Int, a=Int, b=Int, u=double, v=double)
+cdef inline void compare(Agents agents, Ends ends, Int h, Int g, Int c, Job job) noexcept nogil
 cdef inline double square(double v) noexcept nogil
 @cython.locals(i=Int, c=Int, j=Int, h=Int, g=Int, a=Int, b=Int)
 cdef void exchange(Agents agents, Ends ends, Job job, bint is_check) noexcept nogil

@@ -102,7 +102,7 @@ class Tables:
         slots = self.ends.take(2 * n)
         twins = np.concatenate([slots[n:], slots[:n]])
         other = np.concatenate([b, a])
-        both = (np.concatenate([one, one]) for one in (is_wide, is_across))
+        both = (np.concatenate([one, one]) if np.ndim(one) else one for one in (is_wide, is_across))
         self._write_end(slots, np.concatenate([a, b]), twins, *both)
         self.ends.open("other_node")[slots] = self.agents["node"][other]
         self.ends.open("other_task")[slots] = self.agents["task"][other]

@@ -10,9 +10,17 @@ used, as if it had been lost.
 
 After a change the first sum, number 1, brings the levels alone: nodes that have just met go on with
 the geometric mean of theirs, newcomers with that of the others.
+
+A node that had to begin anew leaves its neighbours with multipliers that answer nothing any more.
+Around a circle of links such a rest never fades: it adds up to nothing at any agent, and yet
+penalties are made after it. So whoever began anew, or finds more on its links than all rows could
+have put there, says so in the sum, and all begin anew after the same check; once after a change of
+the network.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +28,7 @@ from numpy.typing import NDArray
 from dtsvm.kernel import compiled
 from dtsvm.rounds import State
 from dtsvm.rounds.agreement import N_SHOWN, apply, decide, measure
+from dtsvm.runtime.agent.node.bounds import Bounds
 from dtsvm.runtime.agent.node.summing import BALANCE, Summing
 from dtsvm.runtime.agent.node.team import Team
 from dtsvm.runtime.agent.node.wave import Wave
@@ -30,10 +39,12 @@ Floats = NDArray[np.float64]
 MOST_REPEATS = 8  # rounds for which x and z are told again to a neighbour that missed them
 N_PRODUCTS = int(compiled.constants()["N_PRODUCTS"])
 N_LEVEL = 4  # agents that have a level, and Σ log of its three factors
-LENGTH = N_LEVEL + 1 + N_SHOWN + N_PRODUCTS
+LENGTH = N_LEVEL + 1 + N_SHOWN + N_PRODUCTS + 1  # last: whether all should begin anew
+FLOW = 4  # the place of squared multipliers in what links show
 SAME = 1e-9  # levels that differ by less are one
 MOST_LOG = 14.0  # of a factor: the band that `kernel.decide_level` keeps is inside
 MOST_SHOWN = 1e9  # of a square, at a node
+NEWER = 1.01  # a level that differs by more is another one
 
 
 class Balancer:
@@ -47,10 +58,14 @@ class Balancer:
         Its agents.
     sums : Summing
         Its part in sums over the network.
+    begin_anew : callable
+        Puts agents here, and the ends of their links, back to where they began.
     """
 
-    def __init__(self, name: str, state: State, sums: Summing) -> None:
-        self.name, self.state, self.sums = name, state, sums
+    def __init__(
+        self, name: str, state: State, sums: Summing, begin_anew: Callable[[list[int]], None]
+    ) -> None:
+        self.name, self.state, self.sums, self.begin_anew = name, state, sums, begin_anew
         self.is_on = "auto" in (state.settings.task_penalty, state.settings.node_penalty)
         self.teams: list[Team] = []
         self.check = 0  # the age of the check that is going on, or 0
@@ -62,6 +77,8 @@ class Balancer:
         self._until = 0.0
         self._measured: dict[int, int] = {}  # at which check an end was last measured
         self._applied: dict[str, int] = {}  # sums that took effect, by group
+        self._doubtful: set[int] = set()  # agents whose links carry what answers nothing any more
+        self._renewed: set[str] = set()  # groups that began anew since the network changed
 
     def begin(self, teams: list[Team]) -> None:
         """Begin anew after the network has changed."""
@@ -69,6 +86,7 @@ class Balancer:
         self._due = 0
         self.close()
         self._measured.clear()
+        self._renewed.clear()
         self._applied = dict.fromkeys((team.group for team in teams), 0)
         for team in teams:
             if team.group in self.remembered:
@@ -129,10 +147,17 @@ class Balancer:
             if found is None:
                 self._open.discard(team.group)  # nobody to agree with
                 continue
+            bounds = Bounds.of(team, self.state.settings, self.state.n_features)
+            if not bounds.allow_flow(found[0][FLOW], len(team.halves)):
+                self.doubt(team.agents.tolist())
             wave.begin(self.check, self._term(team, found[0]))
             self.sums.version += 1
         if not self._undecided():
             self.close()
+
+    def doubt(self, agents: list[int]) -> None:
+        """Have all begin anew with these agents at the next check."""
+        self._doubtful.update(agents)
 
     def is_waiting(self, now: float) -> bool:
         """Whether a check is going on that may yet be decided in time."""
@@ -147,13 +172,14 @@ class Balancer:
     # What is summed
 
     def _term(self, team: Team, found: Floats | None) -> Floats:
-        """Level, whether snapshots were taken, what links show, inner products of moves."""
+        """Level, whether snapshots were taken, what links show, products of moves, doubts."""
         term = np.zeros(LENGTH)
         known = [a for a in team.agents.tolist() if a in self._has_level]
         if known:
             term[0] = len(known)
             term[1:N_LEVEL] = np.log(self._levels(known)).sum(axis=0)
         if found is not None:
+            term[-1] = not self._doubtful.isdisjoint(team.agents.tolist())
             term[N_LEVEL] = len(found) > N_SHOWN
             term[N_LEVEL + 1 : N_LEVEL + 1 + len(found)] = np.clip(found, -MOST_SHOWN, MOST_SHOWN)
         return term
@@ -166,7 +192,7 @@ class Balancer:
         n, flags, shown = total[0], total[N_LEVEL], total[N_LEVEL + 1 : N_LEVEL + 1 + N_SHOWN]
         is_whole = 0 <= n <= sum(team.members) and n == round(n)
         is_in_band = bool((np.abs(total[1:N_LEVEL]) <= n * MOST_LOG).all())
-        has_flags = 0 <= flags <= len(team.nodes) and flags == round(flags)
+        has_flags = all(0 <= k <= len(team.nodes) and k == round(k) for k in (flags, total[-1]))
         most = len(team.nodes) * MOST_SHOWN
         return (
             is_whole and is_in_band and has_flags and bool(((shown >= 0) & (shown <= most)).all())
@@ -205,13 +231,25 @@ class Balancer:
             if n > 0:
                 self._set(team, level)
             return bool((level != mine).any())
+        if total[-1] > 0 and team.group not in self._renewed:
+            self._renew(team)
+            return True
         has_products = total[N_LEVEL] == len(team.nodes)
-        end = LENGTH if has_products else N_LEVEL + 1 + N_SHOWN
+        end = LENGTH - 1 if has_products else N_LEVEL + 1 + N_SHOWN
         start = float(self.state.plan.start[team.agents[0], 0])
         decision = decide(level, np.ascontiguousarray(total[N_LEVEL + 1 : end]), start, check)
         apply(self.state, self._set_of(team), decision)
         self._set(team, np.array(decision.level))
         return True
+
+    def _renew(self, team: Team) -> None:
+        """Begin anew, at another level than now: so nothing told before is taken in after it."""
+        agents = team.agents.tolist()
+        is_new = abs(self._levels(agents[:1])[0][0] - 1.0) > NEWER - 1.0
+        self.begin_anew(agents)
+        self._set(team, np.array([1.0 if is_new else NEWER * NEWER, 1.0, 1.0]))
+        self._doubtful.difference_update(agents)
+        self._renewed.add(team.group)
 
     def _set_of(self, team: Team) -> int:
         """Which of the plan's sets a team's agents are."""
@@ -227,6 +265,7 @@ class Balancer:
     def forget(self, agent: int) -> None:
         """Know no more of an agent that has left."""
         self._has_level.discard(agent)
+        self._doubtful.discard(agent)
 
     def levels(self) -> dict[str, list[float]]:
         """Return the levels that were decided, by group."""

@@ -54,6 +54,10 @@ class Bounds(NamedTuple):
         most_bias = 3.0 * float(penalty[1]) * self.bias + self.bias_pull
         return bool((length <= most).all() and (np.abs(q[..., -1]) <= most_bias).all())
 
+    def allow_flow(self, squared: float, n_ends: int) -> bool:
+        """Whether links can carry so much: at rest no more than all rows together have."""
+        return bool(squared <= 2 * n_ends * (self.pull / SLACK) ** 2)
+
     def allow_estimate(self, x: Floats) -> bool:
         """Whether an estimate, part by part with the bias last, is one that the data allow."""
         is_near = (_length(x) <= self.weights).all() and (np.abs(x[..., -1]) <= self.bias).all()

@@ -107,13 +107,14 @@ class Ends:
         }
 
     def begin_anew(self, agents: list[int]) -> None:
-        """Put all agents and link ends back to where they began."""
+        """Put agents and the ends of their links back to where they began."""
         state, zero = self.state, np.zeros((2, self.state.n_features + 1))
         state.iterates.rescale(np.array(agents, np.int64), 0.0)  # wakes rows that sleep
         for agent in agents:
             state.iterates.begin_at(agent, zero, np.zeros(state.n_rows(agent)))
-        for half in self.halves.values():
-            state.iterates.begin_end(half, state.tables.ends["penalty"][half], zero)
+        ends = state.tables.ends
+        for half in ends.used[np.isin(ends["owner"][ends.used], agents)].tolist():
+            state.iterates.begin_end(half, ends["penalty"][half], zero)
 
     @property
     def neighbours(self) -> set[str]:

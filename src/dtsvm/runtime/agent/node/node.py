@@ -51,7 +51,7 @@ class Node(Member):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.sums = Summing(self.name, self.roster, self.identity)
-        self.balancer = Balancer(self.name, self.state, self.sums)
+        self.balancer = Balancer(self.name, self.state, self.sums, self.ends.begin_anew)
         self.certifier = Certifier(self.state, self.sums)
         self._packer = Packer(self.ends, lambda task: self.roster.group(task))
         told = {"personal": self.personal, "columns": self.columns}
@@ -231,7 +231,9 @@ class Node(Member):
             is_near = self._is_noisy or bounds.allow_estimate(x)
             if not (np.isfinite(x).all() and is_near):
                 log.warning("Node %s begins anew: its estimates had left all bounds.", self.name)
-                self.ends.begin_anew([holding.slot for holding in self.holdings.values()])
+                agents = [holding.slot for holding in self.holdings.values()]
+                self.ends.begin_anew(agents)
+                self.balancer.doubt(agents)
                 self.residual = float("inf")
                 return
 

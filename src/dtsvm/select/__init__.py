@@ -19,12 +19,14 @@ from dtsvm.select.choosing import (
     Lane,
     Weighed,
     choose,
+    choosing,
     moments,
     out_of_fold,
     weigh,
+    weighing,
 )
 from dtsvm.select.evidence import losses, slopes
-from dtsvm.select.folds import split
+from dtsvm.select.folds import agent_name, split
 from dtsvm.select.lift import Lift
 from dtsvm.select.margins import Margins, read_table, scale_sums, table
 from dtsvm.select.posterior import weights
@@ -46,9 +48,11 @@ __all__ = [
     "Margins",
     "Rate",
     "Weighed",
+    "agent_name",
     "best_bias",
     "candidates",
     "choose",
+    "choosing",
     "difference",
     "losses",
     "moments",
@@ -62,5 +66,6 @@ __all__ = [
     "split",
     "table",
     "weigh",
+    "weighing",
     "weights",
 ]

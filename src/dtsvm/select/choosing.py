@@ -1,14 +1,15 @@
 """The whole way: lanes trained, rows held out, margins summed, weights found, classifiers mixed.
 
-Who trains is handed in (`Train`), and so is who adds up over the network (`Total`): everything here
-is what each node does with its own rows, and what follows at every node alike from the totals.
+`choosing` is what each node does with its own rows, and what follows at every node alike: it asks
+for jobs to be trained and vectors to be added up over the network, and is sent the answers. Who
+runs it supplies them: memory trains and adds at once, agents over their links.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +20,25 @@ from dtsvm.select.margins import read_table, scale_sums, table
 from dtsvm.select.posterior import given_prior, weights
 from dtsvm.select.sides import sides
 
-__all__ = ["Chosen", "Held", "Job", "Lane", "Weighed", "choose", "moments", "out_of_fold", "weigh"]
+__all__ = [
+    "Chosen",
+    "Held",
+    "Job",
+    "Lane",
+    "Weighed",
+    "Weighing",
+    "choose",
+    "choosing",
+    "moments",
+    "out_of_fold",
+    "weigh",
+    "weighing",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Total = Callable[[Floats], Floats]
+Answer = TypeVar("Answer")
 
 LEAST = 1e-3  # a candidate with less of every task is not trained on all rows
 
@@ -56,6 +71,11 @@ class Job(NamedTuple):
 
 # Trains jobs side by side; gives (lane, task, feature with the bias last) for each.
 Train = Callable[[list[Job]], list[Floats]]
+
+
+# What is asked for is a list of jobs or a node's own vector, what is sent are the answers.
+Choosing = Generator[Any, Any, "Chosen"]
+Weighing = Generator[Floats, Floats, "Weighed"]
 
 
 @dataclass(frozen=True)
@@ -96,7 +116,7 @@ def choose(
     guard: str | None = None,
     refit: bool = True,
 ) -> Chosen:
-    """Choose by validation inside the network.
+    """Choose by validation inside the network: `choosing`, its questions answered at once.
 
     Parameters
     ----------
@@ -115,16 +135,40 @@ def choose(
     refit : bool
         Whether to train on all rows; else the folds' classifiers are averaged.
     """
+    steps = choosing(held, candidates, reference=reference, guard=guard, refit=refit)
+    return _run(steps, lambda asked: train(asked) if isinstance(asked, list) else total(asked))
+
+
+def choosing(
+    held: Held,
+    candidates: Sequence[Candidate],
+    *,
+    reference: int,
+    guard: str | None = None,
+    refit: bool = True,
+) -> Choosing:
+    """Choose by validation inside the network; the parameters are those of `choose`.
+
+    Yields
+    ------
+    list of Job, or ndarray
+        What to train over the network, as `Train` says, or what this node adds to a sum.
+
+    Returns
+    -------
+    Chosen
+        The same at every node that is sent the same answers.
+    """
     lanes = [np.flatnonzero(held.fold != k) for k in range(held.n_folds)]
-    trained, side = _train_all(held, candidates, train, lanes, reference, total)
+    trained, side = yield from _train_all(held, candidates, lanes, reference)
     is_alone = np.array([candidate.family.is_alone for candidate in candidates])
-    found = weigh(held, out_of_fold(held, trained), is_alone, total, guard)
+    found = yield from weighing(held, out_of_fold(held, trained), is_alone, guard)
     share, slope = found.weights, found.slopes
     kept = np.flatnonzero(share.any(axis=0) | (np.arange(len(candidates)) == reference)).tolist()
     final = trained[kept]
     if refit:
         everything, again = [np.arange(len(held.y))], [candidates[m] for m in kept]
-        final, side = _train_all(held, again, train, everything, kept.index(reference), total)
+        final, side = yield from _train_all(held, again, everything, kept.index(reference))
     answer = np.einsum("tm,mtj->tj", (share * slope)[:, kept], final.mean(axis=1))
     return Chosen(list(candidates), found, side[0], answer)
 
@@ -156,10 +200,17 @@ def weigh(
     guard: str | None = None,
 ) -> Weighed:
     """Find the weights from out-of-fold decisions of the rows that are here, and from totals."""
-    sums = total(scale_sums(decisions))
+    return _run(weighing(held, decisions, is_alone, guard), total)
+
+
+def weighing(
+    held: Held, decisions: Floats, is_alone: NDArray[np.bool_], guard: str | None = None
+) -> Weighing:
+    """Find the weights: `weigh`, giving what this node adds to sums and sent the totals."""
+    sums = yield scale_sums(decisions)
     scale = sums[:-1] / max(sums[-1], 1.0)
     mine = table(decisions, held.y, held.task, held.n_tasks, scale)
-    margins = read_table(total(mine), scale)
+    margins = read_table((yield mine), scale)
     slope = slopes(margins)
     loss = losses(margins, slope)
     share, prior = weights(loss, is_alone)
@@ -168,37 +219,42 @@ def weigh(
     share, alone = _without_traces(share), _without_traces(alone)
     best = int(np.where(is_alone & ~is_alone.all(), np.inf, loss.sum(axis=0)).argmin())
     is_wrong = _wrong_rows(held, decisions * slope, alone, best, share)
-    wrong = total(_count_wrong(held, is_wrong))
+    wrong = yield _count_wrong(held, is_wrong)
     if guard == "alone":
         loses = wrong[:, 1] + 1 <= wrong[:, 2]
         share = np.where(loses[:, None], alone, share)
         is_wrong[:, 2] = np.where(loses[held.task], is_wrong[:, 0], is_wrong[:, 2])
-        wrong = total(_count_wrong(held, is_wrong))
+        wrong = yield _count_wrong(held, is_wrong)
     return Weighed(share, prior, slope, wrong, is_wrong)
 
 
+def _run(steps: Generator[Any, Any, Answer], answer: Callable[[Any], Any]) -> Answer:
+    """Go through with it, every question answered at once."""
+    asked = next(steps)
+    while True:
+        try:
+            asked = steps.send(answer(asked))
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+
 def _train_all(
-    held: Held,
-    candidates: Sequence[Candidate],
-    train: Train,
-    lanes: list[Ints],
-    reference: int,
-    total: Total,
-) -> tuple[Floats, Floats]:
+    held: Held, candidates: Sequence[Candidate], lanes: list[Ints], reference: int
+) -> Generator[Any, Any, tuple[Floats, Floats]]:
     """Train all candidates on all lanes; sides are found lane by lane from its own rows alone.
 
     Returns classifiers (candidate, lane, task, feature with the bias last) and sides (lane, task).
     """
     plain = np.ones((len(lanes), held.n_tasks))
-    (own,) = train([Job(candidates[reference], _with_sides(lanes, plain))])
+    (own,) = yield [Job(candidates[reference], _with_sides(lanes, plain))]
     has_turned = any(candidate.family.is_turned for candidate in candidates)
-    side = _sides(held, own, lanes, total) if has_turned else plain
+    side = (yield from _sides(held, own, lanes)) if has_turned else plain
     rest = [
         Job(candidate, _with_sides(lanes, side if candidate.family.is_turned else plain))
         for m, candidate in enumerate(candidates)
         if m != reference
     ]
-    found = train(rest) if rest else []
+    found = list((yield rest)) if rest else []
     found.insert(reference, own)
     return np.stack(found), side
 
@@ -207,13 +263,13 @@ def _with_sides(lanes: list[Ints], side: Floats) -> list[Lane]:
     return [Lane(rows, turned) for rows, turned in zip(lanes, side, strict=True)]
 
 
-def _sides(held: Held, own: Floats, lanes: list[Ints], total: Total) -> Floats:
+def _sides(held: Held, own: Floats, lanes: list[Ints]) -> Generator[Floats, Floats, Floats]:
     """Find each lane's sides; a task with rows of one class in it says nothing."""
     counts = [
         np.bincount(2 * held.task[rows] + (held.y[rows] > 0), minlength=2 * held.n_tasks)
         for rows in lanes
     ]
-    by_label = total(np.array(counts, float)).reshape(len(lanes), held.n_tasks, 2)
+    by_label = (yield np.array(counts, float)).reshape(len(lanes), held.n_tasks, 2)
     n_rows = np.where(by_label.min(axis=2) > 0, by_label.sum(axis=2), 0.0)
     return np.stack([sides(own[k, :, :-1], n_rows[k]) for k in range(len(lanes))])
 

@@ -22,6 +22,7 @@ from dtsvm.select import (
     Choice,
     Chosen,
     Held,
+    agent_name,
     candidates,
     choose,
     difference,
@@ -236,7 +237,9 @@ class DTSVMCV(Networked):
             if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 2:
                 raise refusal(owner, "folds", "an int of at least 2 or a fold for each row", n)
             agent = where[1] * len(what[0]) + what[1]
-            return Held(X, y, what[1], split(y, agent, int(n), self.seed), len(what[0]), int(n))
+            names = [agent_name(node, task) for node in where[0] for task in what[0]]
+            fold = split(y, agent, int(n), self.seed, names)
+            return Held(X, y, what[1], fold, len(what[0]), int(n))
         fold = np.asarray(self.folds)
         if len(fold) != len(y):
             raise DataError(f"X has {len(y)} rows, but folds has {len(fold)}.")

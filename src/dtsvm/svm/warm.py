@@ -212,8 +212,6 @@ class LiveChoice:
         n_new = int(is_new.sum())
         numbers[is_new] = self.n_rows + np.arange(n_new)
         seed = [int(self.options.get("seed", 0)), self.n_choices, self.n_rows]
-        folds[is_new] = split(
-            y[is_new], np.zeros(n_new, np.int64), n_folds, np.random.default_rng(seed)
-        )
+        folds[is_new] = split(y[is_new], np.zeros(n_new, np.int64), n_folds, seed)
         self.n_rows += n_new
         return _Seen(rows, numbers, folds)

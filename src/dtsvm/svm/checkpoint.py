@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from dtsvm.data.files import digest_of, write_atomically
 from dtsvm.errors import DataError, ModelFileError
 from dtsvm.problem import Settings, TaskModel
+from dtsvm.problem.questions import Question
 from dtsvm.rounds import Info, Membership, Status
 from dtsvm.runtime import Memory
 from dtsvm.svm.holding import Holding
 from dtsvm.svm.presence import Event
-from dtsvm.svm.questions import Question
 
 __all__ = ["from_bytes", "load", "save", "to_bytes"]
 

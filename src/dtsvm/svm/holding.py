@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dtsvm.problem.questions import ask, question_groups, side
 from dtsvm.rounds import Membership
 from dtsvm.svm.engines import begin
 from dtsvm.svm.presence import Event
-from dtsvm.svm.questions import ask, question_groups, side
 from dtsvm.svm.reachable import Reachable
 from dtsvm.svm.training import Training
 

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike
 from dtsvm.data.labels import check_labels, label_codes
 from dtsvm.errors import DataError, NetworkError, ParameterError, did_you_mean
 from dtsvm.problem import Network, Settings
+from dtsvm.problem.questions import Question
 from dtsvm.problem.settings import choice, count, positive
 from dtsvm.rounds import Info
 from dtsvm.svm.engines import ENGINES, check_engine
 from dtsvm.svm.kept import Kept
-from dtsvm.svm.questions import Question
 from dtsvm.svm.rows import row_weights
 
 __all__ = ["Session"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from dtsvm.errors import DataError, did_you_mean
 from dtsvm.rounds import State
 from dtsvm.runtime.agent.node.entry import NO_ROWS
+from dtsvm.runtime.agent.node.lanes import Lane, is_main, task_of
 
 __all__ = ["Holding", "Holdings"]
 
@@ -20,7 +22,7 @@ Floats = NDArray[np.float64]
 
 @dataclass
 class Holding:
-    """A task that is held here: its agent's slot, scales of features and rows, labels' digest."""
+    """A lane that is held here: its agent's slot, scales of features and rows, labels' digest."""
 
     slot: int
     scale: int = 0
@@ -30,7 +32,7 @@ class Holding:
 
 @dataclass
 class Holdings:
-    """The tasks of one node, by name."""
+    """The lanes of one node's tasks, by name."""
 
     node: str
     state: State
@@ -40,31 +42,63 @@ class Holdings:
     def enter(
         self,
         task: str,
-        X: Floats | None,
-        y: Floats | None,
-        labels: tuple[Any, Any] | None,
+        X: Any,
+        y: Floats | Sequence[Lane] | None,
+        labels: Sequence[Any] | None,
+        weight: Floats | None = None,
     ) -> None:
         """Let a task begin here, perhaps without rows."""
-        if task in self.tasks:
+        if task in self.names:
             raise DataError(f"Node {self.node!r} holds task {task!r} already.")
-        (slot,) = self.state.add_agents([0], [0]).tolist()
-        self.tasks[task] = Holding(slot, labels=_digest(labels) if labels else 0)
-        if X is not None and y is not None and len(y):
-            self.state.add_rows(slot, X, y)
-        self._rescale(task)
+        lanes = _lanes(task, y)
+        slots = self.state.add_agents([0] * len(lanes), [0] * len(lanes)).tolist()
+        for lane, slot in zip(lanes, slots, strict=True):
+            self.tasks[lane.name] = Holding(slot, labels=_digest(labels) if labels else 0)
+        self._give(lanes, X, weight)
 
-    def add_rows(self, task: str, X: Floats, y: Floats) -> None:
-        """Give a task more rows."""
-        self.state.add_rows(self.holding(task).slot, X, y)
-        self._rescale(task)
+    def add_rows(
+        self, task: str, X: Any, y: Floats | Sequence[Lane], weight: Floats | None = None
+    ) -> None:
+        """Give all lanes of a task more rows."""
+        self.lanes(task)
+        self._give(_lanes(task, y), X, weight)
+
+    def _give(self, lanes: Sequence[Lane], X: Any, weight: Floats | None) -> None:
+        """Give rows to lanes: one copy of their features serves all; the first sees every row."""
+        if X is not None and X.shape[0]:
+            first, *others = lanes
+            slot = self.tasks[first.name].slot
+            self.state.add_rows(slot, X, first.side, weight)
+            places = self.state.places(slot)[-X.shape[0] :]
+            for lane in others:
+                mine = slice(None) if lane.sees is None else lane.sees
+                own = None if weight is None else weight[mine]
+                at = self.tasks[lane.name].slot
+                self.state.share_rows(at, places[mine], lane.side[mine], own)
+        for lane in lanes:
+            self._rescale(lane.name)
 
     def leave(self, task: str) -> None:
-        """Let a task go."""
-        self.state.remove_agent(self.holding(task).slot)
-        del self.tasks[task]
+        """Let a task go, with all its lanes."""
+        for name in self.lanes(task):
+            self.state.remove_agent(self.tasks.pop(name).slot)
+
+    @property
+    def names(self) -> list[str]:
+        """The tasks, whatever lanes they have."""
+        return list(dict.fromkeys(task_of(name) for name in self.tasks))
+
+    def lanes(self, task: str, *, main: bool = False) -> list[str]:
+        """Return the names of a task's lanes, or of those that answer for it; refuse others."""
+        found = [name for name in self.tasks if task_of(name) == task]
+        if not found:
+            raise DataError(
+                f"Node {self.node!r} does not hold task {task!r}. {did_you_mean(task, self.names)}"
+            )
+        return [name for name in found if is_main(name)] if main else found
 
     def holding(self, task: str) -> Holding:
-        """Return a task's place here, or refuse."""
+        """Return a lane's place here, or refuse."""
         if task not in self.tasks:
             raise DataError(
                 f"Node {self.node!r} does not hold task {task!r}. {did_you_mean(task, self.tasks)}"
@@ -72,7 +106,7 @@ class Holdings:
         return self.tasks[task]
 
     def describe(self) -> tuple[tuple[str, int, int, int], ...]:
-        """Return what the others are told of each task: its scale, labels' digest and weight."""
+        """Return what the others are told of each lane: its scale, labels' digest and weight."""
         held = sorted(self.tasks.items())
         return tuple((task, h.scale, h.labels, h.weight) for task, h in held)
 
@@ -89,8 +123,15 @@ class Holdings:
         holding.weight = int(np.clip(np.ceil(np.log2(box)), NO_ROWS, 40)) if box > 0 else NO_ROWS
 
 
-def _digest(labels: tuple[Any, Any]) -> int:
-    """Tell which label is negative and which positive; 1, 1.0 and "1" are the same label."""
+def _lanes(task: str, y: Floats | Sequence[Lane] | None) -> Sequence[Lane]:
+    """Lanes as they are; ±1 of every row are those of a task's only lane."""
+    if y is None or isinstance(y, np.ndarray):
+        return [Lane(task, np.zeros(0) if y is None else y)]
+    return y
+
+
+def _digest(labels: Sequence[Any]) -> int:
+    """Tell labels and their order, the positive one last of two; 1, 1.0 and "1" are the same."""
     text = repr([_plain(label) for label in labels]).encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=4).digest(), "little")
 

@@ -14,6 +14,7 @@ from typing import Any
 from dtsvm.runtime.agent.node.entry import Entry
 from dtsvm.runtime.agent.node.holdings import Holding
 from dtsvm.runtime.agent.node.identity import Identity
+from dtsvm.runtime.agent.node.lanes import task_of
 from dtsvm.runtime.agent.node.mail import Mail
 from dtsvm.runtime.agent.node.names import shown
 from dtsvm.runtime.agent.node.refuse import (
@@ -165,11 +166,18 @@ class Inbox:
     def _check_labels(self, peer: str, entries: list[Entry]) -> None:
         """Refuse a neighbour for which another label of a task is positive."""
         for entry in entries:
-            for task, _, labels, _ in entry.tasks if entry.name == peer else ():
-                mine = self.holdings[task].labels if task in self.holdings else 0
-                if mine and labels and mine != labels:
+            theirs = {name: labels for name, _, labels, _ in entry.tasks if entry.name == peer}
+            shared = theirs.keys() & self.holdings.keys()
+            mine = {task_of(name): name for name in self.holdings}
+            for name, labels in theirs.items():
+                held = self.holdings[name].labels if name in shared else 0
+                is_apart = task_of(name) in mine and not any(
+                    task_of(other) == task_of(name) for other in shared
+                )
+                if (held and labels and held != labels) or is_apart:
                     raise Refused(
-                        f"it has other labels for task {shown(task)}, or the other one is positive"
+                        f"it has other labels for task {shown(task_of(name))}, "
+                        "or the other one is positive"
                     )
 
     def complain(self, peer: str, reason: str, now: float) -> None:

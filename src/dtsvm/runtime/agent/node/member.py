@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,7 @@ from dtsvm.rounds import State
 from dtsvm.runtime.agent.node.ends import Ends
 from dtsvm.runtime.agent.node.holdings import Holding, Holdings
 from dtsvm.runtime.agent.node.identity import Identity, Nameless, Signer
+from dtsvm.runtime.agent.node.lanes import Lane
 from dtsvm.runtime.agent.node.mail import Mail
 from dtsvm.runtime.agent.node.presence import Presence, Said
 from dtsvm.runtime.agent.node.roster import Roster
@@ -99,26 +101,32 @@ class Member:
     def enter(
         self,
         task: str,
-        X: Floats | None = None,
-        y: Floats | None = None,
-        labels: tuple[Any, Any] | None = None,
+        X: Any = None,
+        y: Floats | Sequence[Lane] | None = None,
+        labels: Sequence[Any] | None = None,
+        weight: Floats | None = None,
     ) -> None:
-        """Let a task begin here, perhaps without rows; `labels` are the negative and the positive.
+        """Let a task begin here, perhaps without rows.
 
-        Neighbours that know a task's labels must have the same.
+        `y` is ±1 of every row, or the lanes of a task that has several; `labels` are the negative
+        and the positive label, or all. Neighbours that know a task's labels must have the same.
         """
-        self._held.enter(task, None if X is None else self.veil.clip(X), y, labels)
+        self._held.enter(task, None if X is None else self.veil.clip(X), y, labels, weight)
         self._announce(self.now)
 
-    def add_rows(self, task: str, X: Floats, y: Floats) -> None:
+    def add_rows(
+        self, task: str, X: Any, y: Floats | Sequence[Lane], weight: Floats | None = None
+    ) -> None:
         """Give a task more rows, and wake everybody up."""
-        self._held.add_rows(task, self.veil.clip(X), y)
+        self._held.add_rows(task, self.veil.clip(X), y, weight)
         self._announce(self.now, is_news=True)
 
     def leave_task(self, task: str) -> None:
         """Let a task go; what stays forgets it at once."""
+        names = self._held.lanes(task)
         self._held.leave(task)
-        self.ends.forget(task)
+        for name in names:
+            self.ends.forget(name)
         self._announce(self.now)
 
     def couple(self, tasks: list[str]) -> None:
@@ -182,8 +190,17 @@ class Member:
     def _messages(self, told: dict[str, bytes]) -> dict[str, bytes]:
         raise NotImplementedError
 
+    @property
+    def tasks(self) -> list[str]:
+        """The tasks held here."""
+        return self._held.names
+
+    def lanes(self, task: str, *, main: bool = False) -> list[str]:
+        """Return the names of a task's lanes, or of those that answer for it; refuse others."""
+        return self._held.lanes(task, main=main)
+
     def holding(self, task: str) -> Holding:
-        """Return a task's place here, or refuse."""
+        """Return a lane's place here, or refuse."""
         return self._held.holding(task)
 
     # Who is there

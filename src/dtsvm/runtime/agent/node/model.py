@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 from dtsvm.problem import Columns, Model, Network, TaskModel
 from dtsvm.rounds import Info, Status
 from dtsvm.runtime.agent.node.node import Node
@@ -15,15 +17,15 @@ __all__ = ["node_model"]
 
 
 def node_model(
-    node: Node, classes: Mapping[str, tuple[Any, Any]], columns: Columns | None = None
+    node: Node, classes: Mapping[str, tuple[Any, ...]], columns: Columns | None = None
 ) -> Model:
-    """Return what is certified, beside the node's own; `classes` are each task's two labels."""
-    tasks = sorted(node.holdings)
+    """Return what is certified, beside the node's own; `classes` are each task's labels."""
+    tasks = sorted(node.tasks)
     settings = {
         **asdict(node.settings),
         "personal": node.personal,
         "transfer": node.groups(),
-        "positive": {task: classes[task][1] for task in tasks},
+        "positive": {task: classes[task][1] for task in tasks if len(classes[task]) == 2},
     }
     group = {task: g for g, together in enumerate(node.groups()) for task in together}
     return Model(
@@ -34,11 +36,12 @@ def node_model(
     )  # fmt: skip
 
 
-def _task(node: Node, task: str, classes: tuple[Any, Any], group: int) -> TaskModel:
-    common, specific = node.certified(task)
-    whole, own = (common + specific)[None], node.decision(task)[None]
+def _task(node: Node, task: str, classes: tuple[Any, ...], group: int) -> TaskModel:
+    lanes = node.lanes(task, main=True)
+    parts = np.array([node.certified(lane) for lane in lanes])  # (lane, part, feature)
+    whole, own = parts.sum(axis=1), np.array([node.decision(lane) for lane in lanes])
     return TaskModel(
-        task, tuple(classes), whole[:, :-1], whole[:, -1], common[None, :-1], specific[None, :-1],
+        task, tuple(classes), whole[:, :-1], whole[:, -1], parts[:, 0, :-1], parts[:, 1, :-1],
         {node.name: own}, group,
     )  # fmt: skip
 

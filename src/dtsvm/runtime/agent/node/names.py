@@ -7,11 +7,22 @@ from typing import Any
 
 from dtsvm.errors import NetworkError
 
-__all__ = ["MOST_NAME", "NODE_NAME", "check_address", "check_name", "is_task", "shown"]
+__all__ = [
+    "ABOUT",
+    "MOST_NAME",
+    "NODE_NAME",
+    "WITHOUT",
+    "check_address",
+    "check_name",
+    "is_lane",
+    "is_task",
+    "shown",
+]
 
 NODE_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,61}[A-Za-z0-9])?")
 HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,252})|\[[0-9A-Fa-f:.]{2,45}\]")
-MOST_NAME = 128
+MOST_NAME, MOST_LANE = 128, 256
+ABOUT, WITHOUT = "›", "‹"  # begin what the name of a lane says after its task: see `lanes`
 MOST_SHOWN = 80
 
 
@@ -34,8 +45,13 @@ def check_address(address: Any) -> str:
 
 
 def is_task(name: str) -> bool:
-    """Whether a task may have this name: short, and nothing in it that a terminal obeys."""
-    return 0 < len(name) <= MOST_NAME and name.isprintable()
+    """Whether a task may have this name: short, and nothing in it that means something else."""
+    return is_lane(name) and len(name) <= MOST_NAME and not {ABOUT, WITHOUT} & {*name}
+
+
+def is_lane(name: str) -> bool:
+    """Whether a lane may have this name: short, and nothing in it that a terminal obeys."""
+    return 0 < len(name) <= MOST_LANE and name.isprintable()
 
 
 def shown(text: object) -> str:

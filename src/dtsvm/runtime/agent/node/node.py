@@ -83,7 +83,8 @@ class Node(Member):
 
     def leave_task(self, task: str) -> None:
         """Let a task go; what stays forgets it at once."""
-        self.balancer.forget(self.holding(task).slot)
+        for name in self.lanes(task):
+            self.balancer.forget(self.holding(name).slot)
         super().leave_task(task)
 
     def _adapt(self) -> None:
@@ -349,9 +350,13 @@ class Node(Member):
             return self.estimate(task)
         return np.stack([answer.common, answer.specific[slot]])
 
+    def n_rows(self, task: str) -> int:
+        """How many rows of a task are held here."""
+        return self.state.n_rows(self.holding(self.lanes(task)[0]).slot)
+
     def groups(self) -> list[list[str]]:
         """Return the tasks held here that train together."""
-        return self.roster.grouped(self.holdings)
+        return self.roster.grouped(self.tasks)
 
     def status(self) -> dict[str, Any]:
         """Return what `dtsvm status` shows."""
@@ -363,9 +368,7 @@ class Node(Member):
             "present": self.present,
             "heard": self.heard,
             "nodes": len(self.roster.distances(self.name)),
-            "tasks": {
-                task: len(self.state.row_slots[h.slot]) for task, h in sorted(self.holdings.items())
-            },
+            "tasks": {task: self.n_rows(task) for task in sorted(self.tasks)},
             "groups": self.groups(),
             "levels": self.balancer.levels(),
             "gap": self.certifier.gap,

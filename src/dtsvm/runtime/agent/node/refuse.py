@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.entry import Entry, Statement
 from dtsvm.runtime.agent.node.identity import Identity
-from dtsvm.runtime.agent.node.names import NODE_NAME, is_task, shown
+from dtsvm.runtime.agent.node.names import NODE_NAME, is_lane, shown
 from dtsvm.runtime.agent.node.roster import Pair
 
 __all__ = [
@@ -31,7 +31,7 @@ __all__ = [
 
 PROTOCOL = 5
 NUMBER = np.dtype("<f8")
-MOST_MEMBERS, MOST_TASKS, MOST_LINKS, MOST_COUPLES = 2048, 256, 512, 512
+MOST_MEMBERS, MOST_TASKS, MOST_LINKS, MOST_COUPLES = 2048, 1024, 512, 512
 MOST_STAMP = 2**31
 MOST_COUNT = 2**62  # incarnations, sequences and rounds stay below
 MOST_AHEAD = 2**32  # rounds that a neighbour may be ahead: half a year at 250 a second
@@ -166,6 +166,6 @@ def _node(name: str) -> str:
 
 
 def _task(name: str) -> str:
-    if not is_task(name):
+    if not is_lane(name):
         raise Refused(f"{shown(name)} cannot be the name of a task")
     return name

@@ -19,6 +19,7 @@ import numpy as np
 from dtsvm.rounds.penalty import link_flow
 from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.entry import NO_ROWS, Entry
+from dtsvm.runtime.agent.node.lanes import aspect, is_main, task_of
 
 __all__ = ["Pair", "Part", "Roster"]
 
@@ -167,14 +168,22 @@ class Roster:
         return True
 
     def tasks_at(self, node: str) -> tuple[str, ...]:
-        """Return the tasks a node holds."""
+        """Return the lanes of the tasks a node holds."""
         entry = self.entries.get(node)
         return tuple(task for task, *_ in entry.tasks) if entry and not entry.has_left else ()
 
+    def main_lanes(self, nodes: Iterable[str]) -> dict[str, list[str]]:
+        """Return the tasks that these nodes hold, and the lanes that answer for each, in order."""
+        names = sorted({name for node in nodes for name in self.tasks_at(node) if is_main(name)})
+        return {
+            task: list(lanes)
+            for task, lanes in itertools.groupby(sorted(names, key=_place), task_of)
+        }
+
     def group(self, task: str) -> str:
-        """Return the name of a task's group: the least of its tasks."""
+        """Return the name of a lane's group: the least of its tasks, and what it is about."""
         if task not in self._groups:
-            self._groups[task] = self._find_group(task)
+            self._groups[task] = self._find_group(task_of(task)) + aspect(task)
         return self._groups[task]
 
     def _find_group(self, task: str) -> str:
@@ -279,6 +288,10 @@ def _graph(links: set[tuple[Agent, Agent]]) -> tuple[int, tuple[Pair, ...]]:
     ends: set[tuple[Any, Any]] = across or set(links)
     place = {end: i for i, end in enumerate(sorted({e for link in ends for e in link}))}
     return len(place), tuple(sorted({_ordered(place[a], place[b]) for a, b in ends}))
+
+
+def _place(lane: str) -> tuple[str, str]:
+    return task_of(lane), lane
 
 
 def _ordered(i: int, j: int) -> Any:

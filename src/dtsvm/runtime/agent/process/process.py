@@ -344,7 +344,7 @@ class Process:
         if task is None:
             self.stop()
             return {"said": f"Node {self.node.name!r} leaves."}
-        self.node.holding(task)
+        self.node.lanes(task)
         self._acknowledge(left=task)
         self.node.leave_task(task)
         return {"said": f"Task {task!r} has left node {self.node.name!r}."}
@@ -370,7 +370,7 @@ class Process:
 
     def _known_tasks(self) -> set[str]:
         roster = self.node.roster
-        return {task for name in roster.entries for task in roster.tasks_at(name)}
+        return set(roster.main_lanes(roster.entries))
 
     def _tell_link(self, asked: dict[str, Any]) -> dict[str, Any]:
         name, address = check_name(asked["name"]), check_address(asked["address"])

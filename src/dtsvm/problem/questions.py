@@ -21,7 +21,7 @@ class Question(NamedTuple):
 
     Examples
     --------
-    >>> from dtsvm.svm.questions import Question
+    >>> from dtsvm.problem.questions import Question
     >>> Question("digit", 3)
     'digit' (label 3)
     """

@@ -86,7 +86,7 @@ def test_a_spent_budget_leaves_what_was_told():
     settings = Settings(C=0.1, local="exact", bias="mixed", task_penalty=2.0, node_penalty=2.0)
     X, y = drawn(np.random.default_rng(2), 6)
     veil = make_veil(Privacy("dp", rounds=1))
-    veil.spend()
+    veil.spend(1)
     state, slot = solved(X, y, np.ones((2, P + 1)), settings, veil)
     assert not state.estimate(slot).any()
 

@@ -88,6 +88,8 @@ class Veil:
         The level.
     """
 
+    is_noisy = False  # whether numbers carry the noise of differential privacy: they have no bound
+
     def __init__(self, privacy: Privacy | None = None) -> None:
         self.privacy = privacy or Privacy()
 
@@ -102,12 +104,21 @@ class Veil:
         """Return the z that a new link of an agent begins at, if not zero."""
         return None
 
-    def spend(self) -> bool:
-        """Whether another round may look at the rows."""
+    def spend(self, n_links: int) -> bool:
+        """Whether another round may look at the rows, to tell so many neighbours."""
+        return True
+
+    @property
+    def may_end(self) -> bool:
+        """Whether nothing speaks against agreeing on an answer."""
         return True
 
     def cover(self, state: State) -> None:
         """Cover what agents have just found, before anybody is told."""
+
+    def told(self, state: State, agent: int) -> Floats:
+        """Return what an agent contributes to the network's answer."""
+        return state.estimate(agent)
 
     def status(self) -> dict[str, Any]:
         """Return what `dtsvm status` says of it."""
@@ -140,9 +151,12 @@ class Noisy(Veil):
         Draws standard normal numbers; from the operating system's entropy by default.
     """
 
+    is_noisy = True
+
     def __init__(self, budget: Budget, draw: Draw = true_normal) -> None:
         super().__init__(budget.privacy)
         self.budget, self._draw = budget, draw
+        self._means: dict[int, tuple[int, Floats]] = {}  # of what agents told lately
         chosen = budget.privacy
         self.multiplier = noise_multiplier(chosen.epsilon, chosen.delta, chosen.rounds)
 
@@ -162,9 +176,21 @@ class Noisy(Veil):
         """Return rows no longer than the norm that was agreed on."""
         return clip(X, self.privacy.norm)
 
-    def spend(self) -> bool:
-        """Pay for a round."""
-        return self.budget.spend()
+    def spend(self, n_links: int) -> bool:
+        """Pay for a round that somebody will hear of."""
+        return n_links > 0 and self.budget.spend()
+
+    @property
+    def may_end(self) -> bool:
+        """Whether nothing more can be learnt from the rows."""
+        return self.budget.left == 0
+
+    def told(self, state: State, agent: int) -> Floats:
+        """Return the mean of what an agent told in the second half of its rounds.
+
+        It was told already, so that costs nothing; noise of several rounds cancels in part.
+        """
+        return self._means[agent][1] if agent in self._means else state.estimate(agent)
 
     def cover(self, state: State) -> None:
         """Set x ← x + U⁻¹ noise, the noise normal with covariance (m s)² D⁻¹, s the sensitivity."""
@@ -181,6 +207,12 @@ class Noisy(Veil):
             found = agents.open("estimate")
             found[a] += each * noise
             agents.open("norm")[a] = float(np.linalg.norm(found[a]))
+            self._remember(a, found[a])
+
+    def _remember(self, agent: int, x: Floats) -> None:
+        if 2 * self.budget.spent > self.privacy.rounds:
+            n, mean = self._means.get(agent, (0, np.zeros_like(x)))
+            self._means[agent] = (n + 1, mean + (x - mean) / (n + 1))
 
     def _noise(self, C: float, d: Floats, n: int) -> Floats:
         size = self.multiplier * (1.0 + SLACK) * sensitivity(C, self.privacy.norm, *d.tolist())

@@ -5,6 +5,9 @@ their number that is the network's answer. The second adds up each node's loss a
 what its multipliers are worth; from it everybody computes the objective and a bound on what pooled
 training could reach. Where a task's multipliers cannot be balanced by those inside their boxes, a
 third adds up classes. No cut through time is needed: any multipliers give a true bound.
+
+Under differential privacy only the first sum is made, once every node has spent its budget: what
+agents told has its noise, the loss at an answer would have none. Then there is no certificate.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from dtsvm.runtime.agent.node.masks import MOST
 from dtsvm.runtime.agent.node.summing import CERTIFICATE, Summing
 from dtsvm.runtime.agent.node.team import Team
 from dtsvm.runtime.agent.node.wave import Wave
+from dtsvm.runtime.privacy.veil import Veil
 
 __all__ = ["Answer", "Certifier"]
 
@@ -45,13 +49,13 @@ class Answer:
         Common part, the bias last.
     specific : dict of int to ndarray
         Specific part, by agent's slot here.
-    certificate : Certificate
-        Its objective, and a bound on what could be reached.
+    certificate : Certificate or None
+        Its objective, and a bound on what could be reached; None under differential privacy.
     """
 
     common: Floats
     specific: dict[int, Floats]
-    certificate: Certificate
+    certificate: Certificate | None
 
 
 @dataclass
@@ -79,10 +83,12 @@ class Certifier:
         The node's agents.
     sums : Summing
         Its part in sums over the network.
+    veil : Veil
+        What stands between its rows and its messages.
     """
 
-    def __init__(self, state: State, sums: Summing) -> None:
-        self.state, self.sums = state, sums
+    def __init__(self, state: State, sums: Summing, veil: Veil) -> None:
+        self.state, self.sums, self.veil = state, sums, veil
         self.teams: list[Team] = []
         self.n_lies = 0  # totals that no honest nodes could have
         self._looks: dict[str, _Look] = {}
@@ -108,18 +114,21 @@ class Certifier:
     @property
     def gap(self) -> float | None:
         """The worst gap of the groups here; None while one has no certificate."""
-        answers = [look.answer for look in self._looks.values()]
-        if not answers or any(answer is None for answer in answers):
-            return None
-        return max(answer.certificate.gap for answer in answers if answer is not None)
+        found = self._certificates()
+        return max(one.gap for one in found) if found else None
 
     @property
     def objective(self) -> float | None:
         """The objective of all groups here; None while one has no certificate."""
+        found = self._certificates()
+        return sum(one.objective for one in found) if found else None
+
+    def _certificates(self) -> list[Certificate]:
+        """Return those of all groups here; none while one is lacking."""
         answers = [look.answer for look in self._looks.values()]
-        if not answers or any(answer is None for answer in answers):
-            return None
-        return sum(answer.certificate.objective for answer in answers if answer is not None)
+        found = [one.certificate for one in answers if one is not None]
+        known = [one for one in found if one is not None]
+        return known if len(known) == len(answers) else []
 
     def answer(self, agent: int) -> Answer | None:
         """Return what the network found for an agent here."""
@@ -151,7 +160,7 @@ class Certifier:
             look, wave = self._looks[team.group], self._wave(team)
             is_due = is_calm and age >= look.next_look
             is_milestone = age >= look.milestone
-            if look.is_good or wave.is_open or look.phase != "average":
+            if look.is_good or wave.is_open or look.phase != "average" or not self.veil.may_end:
                 continue
             if is_due or is_milestone or wave.is_called:
                 while look.milestone <= age:
@@ -177,6 +186,9 @@ class Certifier:
         assert total is not None
         if look.phase == "average":
             self._take_average(team, look, total)
+            if self.veil.is_noisy:
+                look.answer, look.is_good = self._answer(team, look, None), True
+                return
             look.phase = "tally"
             self._add(wave, self._tally(team, look))
             return
@@ -208,7 +220,7 @@ class Certifier:
         """Σ x of the agents here: the common part, then the specific one task by task."""
         out = np.zeros((1 + len(team.members), self._p1))
         for agent, t in zip(team.agents.tolist(), team.task_of, strict=True):
-            common, specific = self.state.estimate(agent)
+            common, specific = self.veil.told(self.state, agent)
             out[0] += common
             out[1 + t] += specific
         return out.ravel()
@@ -274,15 +286,17 @@ class Certifier:
         share = np.array(team.members) / sum(team.members)
         tally = Tally(**look.sums)
         found = certify(tally, look.common, look.specific, share, self._reg(team))
-        tasks = zip(team.agents.tolist(), team.task_of, strict=True)
-        specific = {agent: look.specific[t] for agent, t in tasks}
-        look.answer = Answer(look.common, specific, found)
+        look.answer = self._answer(team, look, found)
         least = max(found.bound, 1e-6 * look.box, 1e-300)
         worst = (found.objective - found.bound) / least
         allowed = SHARE * self.state.settings.tol
         look.is_good = worst <= allowed
         over = min(max(worst / allowed, 1.0), 100.0) if worst < inf else 100.0
         look.next_look = age + max(2.0, floor((0.05 + 0.15 * log10(over)) * age))
+
+    def _answer(self, team: Team, look: _Look, found: Certificate | None) -> Answer:
+        tasks = zip(team.agents.tolist(), team.task_of, strict=True)
+        return Answer(look.common, {agent: look.specific[t] for agent, t in tasks}, found)
 
     def _is_possible(self, look: _Look) -> bool:
         """Whether totals can be those of honest nodes: every share has its sign and its range."""

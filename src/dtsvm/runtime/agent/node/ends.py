@@ -153,11 +153,11 @@ class Ends:
     def solve(self) -> None:
         """Solve every agent's own problem, x = argmin …, then write q of every end.
 
-        Where rows may be looked at no more, x stays as it was told last.
+        Where rows may be looked at no more, or nobody would be told, x stays as it was told last.
         """
         plan = self.state.plan
         arrays = plan.rows, plan.agents, plan.ends
-        if self.veil.spend():
+        if self.veil.spend(len(self.ends)):
             compiled.local_steps(plan.used, *arrays, plan.work, self._job(), self.state.age)
             self.veil.cover(self.state)
         compiled.send(self._slots, plan.agents, plan.ends, self.told)

@@ -52,7 +52,7 @@ class Node(Member):
         super().__post_init__()
         self.sums = Summing(self.name, self.roster, self.identity)
         self.balancer = Balancer(self.name, self.state, self.sums, self.ends.begin_anew)
-        self.certifier = Certifier(self.state, self.sums)
+        self.certifier = Certifier(self.state, self.sums, self.veil)
         self._packer = Packer(self.ends, lambda task: self.roster.group(task))
         told = {"personal": self.personal, "columns": self.columns}
         if self.veil.privacy.level != "none":
@@ -204,14 +204,13 @@ class Node(Member):
         self._seen_at = newest
         self._grow_older(check, now)
         self._count_calm()
-        is_calm = self.calm > self._width
-        self.certifier.look(is_calm, now + self.timing.round_seconds)
-        self.is_settled = self.certifier.is_good and is_calm
+        self.certifier.look(self._is_calm, now + self.timing.round_seconds)
+        self.is_settled = self.certifier.is_good and self._is_calm
 
     def _is_allowed(self, name: str, news: News, now: float) -> bool:
         """Whether the data allow what a neighbour told; who goes on so is barred for a while."""
         mail, why = self.mail[name], "its values are larger than the data allow"
-        if self._is_noisy or self.ends.is_allowed(name, news, self._bounds):
+        if self.veil.is_noisy or self.ends.is_allowed(name, news, self._bounds):
             mail.n_odd = 0
             return True
         mail.n_odd += 1
@@ -220,16 +219,11 @@ class Node(Member):
         self.inbox.complain(name, why, now)
         return False
 
-    @property
-    def _is_noisy(self) -> bool:
-        """Whether numbers carry the noise of differential privacy: they have no bound then."""
-        return self.veil.privacy.level == "dp"
-
     def _check_estimates(self) -> None:
         """Begin anew if an estimate is one that the data do not allow, or not finite."""
         for task, bounds in self._bounds.items():
             x = self.state.estimate(self.holdings[task].slot)
-            is_near = self._is_noisy or bounds.allow_estimate(x)
+            is_near = self.veil.is_noisy or bounds.allow_estimate(x)
             if not (np.isfinite(x).all() and is_near):
                 log.warning("Node %s begins anew: its estimates had left all bounds.", self.name)
                 agents = [holding.slot for holding in self.holdings.values()]
@@ -285,8 +279,12 @@ class Node(Member):
         """Use totals of certificates that have come; no solve may be running."""
         if not self.state.is_stale and self._adapted == self.roster.digest:
             self.certifier.follow()
-            is_calm = self.calm > self._width
-            self.is_settled = self.is_settled or (self.certifier.is_good and is_calm)
+            self.is_settled = self.is_settled or (self.certifier.is_good and self._is_calm)
+
+    @property
+    def _is_calm(self) -> bool:
+        """Whether all are calm, as far as can be told; noise never is, and ends by its budget."""
+        return self.veil.is_noisy or self.calm > self._width
 
     def _count_calm(self) -> None:
         """C ← 1 + min(c, c of the neighbours) while calm: c turns of calm as far as c links.
@@ -328,7 +326,7 @@ class Node(Member):
         """
         mail = self.mail[peer]
         news = mail.letters.get(mail.newest)
-        if self.state.is_stale or news is None:
+        if self.state.is_stale or news is None or self.veil.is_noisy:
             return False
         return self.ends.distance(peer, news) > FAR * self.certifier.residual_tol
 

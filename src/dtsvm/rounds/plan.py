@@ -19,10 +19,11 @@ from dtsvm.problem.settings import Settings
 from dtsvm.rounds.penalty import link_flow, start_penalty
 from dtsvm.rounds.tables import BIASES, Tables
 
-__all__ = ["Elsewhere", "Plan", "derive", "find_parts"]
+__all__ = ["MANY_ROWS", "Elsewhere", "Plan", "derive", "find_parts", "row_sums"]
 
 Slots = NDArray[np.int64]
 Floats = NDArray[np.float64]
+MANY_ROWS = 1 << 16  # from here on sums over rows are made agent by agent
 MIXED, COMMON = BIASES.index("mixed"), BIASES.index("common")
 
 
@@ -31,14 +32,15 @@ class Elsewhere:
     """What cannot be seen from this process, by agent slot; empty if all agents are here.
 
     size : A. flow : `penalty.link_flow` of the network. square : mean squared feature.
-    norms, boxes : ‖x‖² and box of an agent's rows, one by one, where only they are elsewhere.
+    rows : ‖x‖² and box of an agent's rows, (row, 2), where only they are elsewhere and few.
+    row_sums : where they are many, by slot: rows of every agent, and its `row_sums`.
     """
 
     size: dict[int, float] = field(default_factory=dict)
     flow: dict[int, float] = field(default_factory=dict)
     square: dict[int, float] = field(default_factory=dict)
-    norms: dict[int, Floats] = field(default_factory=dict)
-    boxes: dict[int, Floats] = field(default_factory=dict)
+    rows: dict[int, Floats] = field(default_factory=dict)
+    row_sums: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -129,8 +131,8 @@ def derive(
     firsts = ids[ids < tables.ends["twin"][ids]]
     size = _sizes(tables, used, parts[0], elsewhere)
     sets, set_number = _split(used, parts[0])
-    rows_of = _rows_of_sets(tables, sets, row_order)
-    square = _squares(tables, (sets, rows_of), elsewhere)
+    masses = _set_sums(tables, sets, row_order, elsewhere)
+    square = _squares(tables, sets, masses, elsewhere)
     start = _start_penalties(tables, settings, (sets, firsts, size, square), elsewhere)
     reg = _regularisers(tables, square)
     columns = {
@@ -145,7 +147,7 @@ def derive(
     return Plan(
         tables, used, firsts, sets, *parts, size, _traffic(tables, firsts), rows,
         compiled.Agents(columns), ends_over(firsts), n_rows, row_order, end_order, start, reg,
-        _boxes(tables, (sets, rows_of), elsewhere), (columns, ends_over), set_number,
+        [box for _, _, box in masses], (columns, ends_over), set_number,
     )  # fmt: skip
 
 
@@ -223,44 +225,62 @@ def _split(used: Slots, part: Slots) -> tuple[list[Slots], Slots]:
     return [agents[a:b] for a, b in pairs], number
 
 
-def _rows_of_sets(tables: Tables, sets: list[Slots], row_order: Slots) -> list[Slots]:
-    """The slots of the rows of every set, agent after agent."""
-    if len(sets) == 1:
-        return [row_order]
-    return [np.concatenate([tables.row_slots[a] for a in agents.tolist()]) for agents in sets]
+def row_sums(tables: Tables, agents: Slots) -> Floats:
+    """Count each agent's rows and add up their ‖x‖² and boxes: (agent, 3)."""
+    found = np.zeros((len(agents), 3))
+    norms, box = tables.rows["norms"], tables.rows["box"]
+    for i, a in enumerate(agents.tolist()):
+        mine = tables.row_slots[a]
+        found[i] = len(mine), norms[mine].sum(), box[mine].sum()
+    return found
 
 
-def _values_of_set(
-    agents: Slots, column: Floats, rows: Slots, known: dict[int, Floats], tables: Tables
+def _set_sums(
+    tables: Tables, sets: list[Slots], row_order: Slots, elsewhere: Elsewhere
+) -> list[tuple[int, float, float]]:
+    """Count every set's rows and add up their ‖x‖² and boxes: of many rows, agent by agent."""
+    found = elsewhere.row_sums
+    if found is None and len(row_order) <= MANY_ROWS:
+        return [_few_sums(tables, agents, row_order, elsewhere.rows) for agents in sets]
+    if found is None:
+        found = np.zeros((tables.agents.capacity, 3))
+        found[tables.agents.used] = row_sums(tables, tables.agents.used)
+    each = [found[agents].sum(axis=0).tolist() for agents in sets]
+    return [(int(n), norm, box) for n, norm, box in each]
+
+
+def _few_sums(
+    tables: Tables, agents: Slots, row_order: Slots, known: dict[int, Floats]
+) -> tuple[int, float, float]:
+    """The same of one set, row after row; some may be known from elsewhere."""
+    rows = tables.rows
+    if len(agents) == len(tables.agents) and not known:
+        norms, box = rows["norms"][row_order], rows["box"][row_order]
+    else:
+        slots = [tables.row_slots[a] for a in agents.tolist()]
+        norms, box = (
+            np.concatenate(
+                [known[a][:, i] if a in known else rows[name][mine]
+                 for a, mine in zip(agents.tolist(), slots, strict=True)]
+            ) for i, name in enumerate(("norms", "box"))
+        )  # fmt: skip
+    return len(norms), float(norms.sum()), float(box.sum())
+
+
+def _squares(
+    tables: Tables,
+    sets: list[Slots],
+    masses: list[tuple[int, float, float]],
+    elsewhere: Elsewhere,
 ) -> Floats:
-    """A column's values of a set's rows, agent after agent; some may be known from elsewhere."""
-    if not known:
-        return column[rows]
-    mine = [known[a] if a in known else column[tables.row_slots[a]] for a in agents.tolist()]
-    return np.concatenate(mine)
-
-
-def _squares(tables: Tables, sets: tuple[list[Slots], list[Slots]], elsewhere: Elsewhere) -> Floats:
     """Mean squared feature of an agent's set, by slot."""
     square = np.ones(tables.agents.capacity)
-    norms = tables.rows["norms"]
-    for agents, rows in zip(*sets, strict=True):
-        found = _values_of_set(agents, norms, rows, elsewhere.norms, tables)
-        if len(found):
-            square[agents] = max(float(found.mean() / tables.n_features), 1e-12)
+    for agents, (n, norm, _) in zip(sets, masses, strict=True):
+        if n:
+            square[agents] = max(norm / n / tables.n_features, 1e-12)
     for agent, known in elsewhere.square.items():
         square[agent] = known
     return square
-
-
-def _boxes(
-    tables: Tables, sets: tuple[list[Slots], list[Slots]], elsewhere: Elsewhere
-) -> list[float]:
-    box = tables.rows["box"]
-    return [
-        float(_values_of_set(agents, box, rows, elsewhere.boxes, tables).sum())
-        for agents, rows in zip(*sets, strict=True)
-    ]
 
 
 def _start_penalties(

@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 from dtsvm.errors import DataError
 from dtsvm.problem.settings import Settings
 from dtsvm.rounds import Elsewhere, State
+from dtsvm.rounds.plan import MANY_ROWS, row_sums
 from dtsvm.runtime.mpi.collect import gather_rows
 from dtsvm.runtime.mpi.place import place_nodes
 
@@ -140,24 +141,22 @@ class Share(State):
         super().prepare()
 
     def _look_elsewhere(self) -> Elsewhere:
-        """‖x‖² and box of every row elsewhere: penalties begin with a mean over all rows."""
+        """‖x‖² and box of rows elsewhere, added up if they are many: penalties begin with them."""
         used = self.tables.agents.used
         rank = self.ranks(used)
-        own = used[rank == self.comm.rank].tolist()
-        lists = [self.tables.row_slots[a] for a in own]
+        own, order = used[rank == self.comm.rank], used[np.argsort(rank, kind="stable")]
+        sums = np.zeros((self.tables.agents.capacity, 3))
+        sums[order] = gather_rows(self.comm, row_sums(self.tables, own))
+        if sums[:, 0].sum() > MANY_ROWS:
+            return Elsewhere(row_sums=sums)
+        lists = [self.tables.row_slots[a] for a in own.tolist()]
         slots = np.concatenate([np.zeros(0, np.int64), *lists])
         rows = self.tables.rows
-        counts = gather_rows(self.comm, np.array([len(one) for one in lists], np.float64))
         both = gather_rows(self.comm, np.stack([rows["norms"][slots], rows["box"][slots]], 1))
-        order = used[np.argsort(rank, kind="stable")].tolist()
-        stops = np.cumsum(counts.astype(np.int64))
-        parts = dict(zip(order, np.split(both, stops)[:-1], strict=True))
-        for agent in own:
-            del parts[agent]
-        return Elsewhere(
-            norms={a: np.ascontiguousarray(part[:, 0]) for a, part in parts.items()},
-            boxes={a: np.ascontiguousarray(part[:, 1]) for a, part in parts.items()},
-        )
+        stops = np.cumsum(sums[order, 0].astype(np.int64))
+        here = set(own.tolist())
+        parts = dict(zip(order.tolist(), np.split(both, stops)[:-1], strict=True))
+        return Elsewhere(rows={a: part for a, part in parts.items() if a not in here})
 
 
 def _refuse_mixture(counts: NDArray[np.int64]) -> None:

@@ -17,10 +17,13 @@ __all__ = [
     "begin_classes",
     "check_labels",
     "check_positive",
+    "distinct",
     "encode_levels",
     "find_classes",
+    "find_labels",
     "label_codes",
     "name_array",
+    "name_classes",
     "positive_label",
     "signs",
     "task_classes",
@@ -87,22 +90,36 @@ def find_classes(
     is_named : bool
         Whether the caller named tasks; else there is one, called y.
     """
-    tasks, index = what
+    tasks = what[0]
     check_positive(positive, tasks)
+    return name_classes(tasks, find_labels(y, what), positive, is_named=is_named)
+
+
+def find_labels(y: NDArray[Any], what: tuple[list[Any], NDArray[np.int64]]) -> list[list[Any]]:
+    """Return the different labels of every task's rows."""
+    tasks, index = what
     is_mixed = y.dtype == object and len(tasks) > 1  # each task may have labels of its own kind
-    if not is_mixed and not are_labels(y):
+    if len(y) and not is_mixed and not are_labels(y):
         check_classification_targets(y)
-    found = {}
-    for t, task in enumerate(tasks):
+    found = []
+    for t in range(len(tasks)):
         mine = y if len(tasks) == 1 else y[index == t]
-        if is_mixed:
+        if is_mixed and len(mine):
             mine = np.array(mine.tolist())
             check_classification_targets(mine)
-        found[task] = _distinct(mine)
+        found.append(distinct(mine))
+    return found
+
+
+def name_classes(
+    tasks: list[Any], found: list[list[Any]], positive: Any, *, is_named: bool
+) -> dict[Hashable, tuple[Any, ...]]:
+    """Return what `find_classes` does, from every task's different labels."""
+    by_task = dict(zip(tasks, found, strict=True))
     classes = {}
-    for task, labels in found.items():
+    for task, labels in by_task.items():
         owner = f"Task {task!r}" if is_named else "y"
-        known = _borrowed(labels[0], found) if len(labels) == 1 else labels
+        known = _borrowed(labels[0], by_task) if len(labels) == 1 else labels
         classes[task] = task_classes(known, owner, positive_label(positive, task))
     return classes
 
@@ -125,24 +142,24 @@ def task_classes(labels: Any, owner: str, positive: Any = None) -> tuple[Any, ..
 
     The positive one is the larger, as in scikit-learn, unless named.
     """
-    distinct = _distinct(labels)
-    if len(distinct) == 1:
+    different = distinct(labels)
+    if len(different) == 1:
         raise DataError(
-            f"{owner} has rows of one class only, {distinct[0]!r}; "
+            f"{owner} has rows of one class only, {different[0]!r}; "
             "a classifier needs rows of two classes somewhere in the network, or another task "
             "with this label and a second one."
         )
-    if positive is None or (len(distinct) == 2 and positive == distinct[1]):
-        return tuple(distinct)
-    if len(distinct) > 2:
+    if positive is None or (len(different) == 2 and positive == different[1]):
+        return tuple(different)
+    if len(different) > 2:
         raise DataError(
-            f"{owner} has {len(distinct)} labels, each of them positive in a question of its own; "
+            f"{owner} has {len(different)} labels, each of them positive in a question of its own; "
             f"its positive one cannot be {positive!r}."
         )
-    if positive == distinct[0]:
-        return distinct[1], distinct[0]
+    if positive == different[0]:
+        return different[1], different[0]
     raise DataError(
-        f"{owner} has labels {_listed(distinct)}, but its positive one is {positive!r}."
+        f"{owner} has labels {_listed(different)}, but its positive one is {positive!r}."
     )
 
 
@@ -154,7 +171,7 @@ def _listed(labels: Sequence[Any]) -> str:
     return f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
-def _distinct(labels: Any) -> list[Any]:
+def distinct(labels: Any) -> list[Any]:
     """The different labels: sorted if they compare, else in order of appearance."""
     plain = list(dict.fromkeys(labels if isinstance(labels, list) else np.asarray(labels).tolist()))
     try:
@@ -165,7 +182,7 @@ def _distinct(labels: Any) -> list[Any]:
 
 def all_labels(classes: Iterable[Sequence[Any]]) -> NDArray[Any]:
     """Return every label of every task, once."""
-    found = _distinct(np.array([label for pair in classes for label in pair], object))
+    found = distinct(np.array([label for pair in classes for label in pair], object))
     is_alike = len({type(label) for label in found}) == 1
     return np.array(found) if is_alike else np.array(found, object)
 
@@ -187,7 +204,7 @@ def begin_classes(
         if len(labels) < 2 or len(set(labels)) != len(labels):
             raise DataError(f"Task {task!r} needs two different labels, got {list(labels)!r}.")
         return tuple(labels)
-    found = [] if y is None else _distinct(np.asarray(y))
+    found = [] if y is None else distinct(np.asarray(y))
     if set(found) <= {-1, 1}:
         return (-1, 1)
     if len(found) >= 2:
@@ -203,7 +220,7 @@ def check_labels(n_rows: int, y: ArrayLike | None, task: Hashable, classes: Sequ
     labels = np.zeros(0) if y is None else np.asarray(y)
     if len(labels) != n_rows:
         raise DataError(f"X has {n_rows} rows, but y has {len(labels)}.")
-    strange = [label for label in _distinct(labels) if label not in classes]
+    strange = [label for label in distinct(labels) if label not in classes]
     if strange:
         raise DataError(f"Task {task!r} has labels {_listed(classes)}, got {strange[0]!r}.")
 

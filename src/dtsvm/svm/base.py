@@ -16,15 +16,24 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dtsvm.data.labels import all_labels, encode_levels, find_classes, name_array, task_codes
+from dtsvm.data.labels import (
+    all_labels,
+    check_positive,
+    encode_levels,
+    find_labels,
+    name_array,
+    name_classes,
+    task_codes,
+)
 from dtsvm.errors import DataError, NotConvergedWarning
 from dtsvm.problem import Columns, Model, Network
 from dtsvm.problem.settings import count, positive
 from dtsvm.rounds import Info, Status
 from dtsvm.svm.answers import Answers, unknown_name
+from dtsvm.svm.company import find_company
 from dtsvm.svm.frames import take_column
 from dtsvm.svm.probability import deal_folds, held_out_tasks, with_sigmoids
-from dtsvm.svm.rows import estimator_rows, row_weights
+from dtsvm.svm.rows import company_rows, estimator_rows, row_weights
 from dtsvm.svm.session import Session
 from dtsvm.svm.training import Training
 from dtsvm.svm.weights import weighted
@@ -203,28 +212,33 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
         `find` gives the tasks' labels if they are not just those of the rows.
         """
         X, task, node = self._columns(X, task, node)
-        rows, labels = estimator_rows(self, X, y, is_first=is_first)
+        company = find_company(getattr(self, "engine", "memory"))
+        rows, labels = company_rows(company, self, X, y, is_first)
         n = rows.shape[0]
-        tasks, task_of = self._levels(task, n, "task")
-        nodes, node_of = self._levels(node, n, "node")
+        what = company.levels(self._levels(task, n, "task"), "task")
+        where = company.levels(self._levels(node, n, "node"), "node")
         weight = row_weights(sample_weight, n)
         at = np.arange(n) if weight is None else np.flatnonzero(weight)
-        if not len(at):
+        if not company.largest(len(at)):
             raise DataError(
                 "The sample_weight of all rows is zero; a classifier needs rows that count."
             )
-        labels, task_of, node_of = labels[at], task_of[at], node_of[at]
-        network, (nodes, node_of) = self._place((nodes, node_of), has_nodes=node is not None)
-        what = tasks, task_of
+        network, where = self._place(where, has_nodes=node is not None)
+        own = company.own(where[1][at], where[0], network)
+        at = at if own is None else at[own]
+        labels, task_of, node_of = labels[at], what[1][at], where[1][at]
+        what = what[0], task_of
         if find is None:
-            classes = find_classes(labels, what, self.positive, is_named=task is not None)
+            check_positive(self.positive, what[0])
+            found = company.labels(find_labels(labels, what))
+            classes = name_classes(what[0], found, self.positive, is_named=task is not None)
         else:
             classes = find(labels, what)
-        codes = task_codes(labels, (tasks, task_of), classes)
         weight = None if weight is None else weight[at]
         table = Training(
-            rows, at, tasks, task_of, nodes, node_of, classes, codes, self._groups(tasks), weight,
-            weight,
+            rows, at, *what, where[0], node_of, classes, task_codes(labels, what, classes),
+            self._groups(what[0]), weight, weight,
+            company.held(node_of * len(what[0]) + task_of), company,
         )  # fmt: skip
         return replace(table, weight=weighted(table, self.class_weight)), network
 

@@ -58,6 +58,11 @@ class Continuing(ConsensusSVM):
             X, y, task, node, sample_weight,
             lambda found, what: self._labels(found, what, classes), is_first=is_first,
         )  # fmt: skip
+        if not table.company.is_alone:
+            raise DataError(
+                "partial_fit trains in one process: at several ranks use Session(engine='mpi') and "
+                "its add_data, or fit all rows."
+            )
         if self.class_weight is not None:
             raise DataError(
                 "partial_fit cannot balance classes of rows that are still to come; leave "
@@ -107,7 +112,8 @@ class Continuing(ConsensusSVM):
         session, last = self._session(network), self.__dict__.pop("_warm", None)
         if last is not None and self.warm_start:
             old, before = last
-            if old.network == network and _is_same(before, table):
+            is_new = float(not (old.network == network and _is_same(before, table)))
+            if not table.company.largest(is_new):  # the same at every process
                 changed = _changed(old, session)
                 if changed:
                     old.set(**changed)
@@ -151,7 +157,7 @@ def _couple(session: Session, groups: list[list[Any]]) -> None:
 
 def _is_same(one: Training, other: Training) -> bool:
     """Whether two fits have the same rows in the same places with the same labels and weights."""
-    same = [field.name for field in fields(one) if field.name != "X"]
+    same = [field.name for field in fields(one) if field.name not in ("X", "company")]
     return all(_equal(getattr(one, name), getattr(other, name)) for name in same) and _equal(
         one.X, other.X
     )

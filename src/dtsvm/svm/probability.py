@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from dtsvm.problem import TaskModel
 from dtsvm.problem.sigmoid import fit_sigmoids, sigmoid_counts, sigmoid_sums
-from dtsvm.select import split
 from dtsvm.svm.training import Training
 
 __all__ = ["HeldOut", "deal_folds", "held_out_tasks", "with_sigmoids"]
@@ -44,20 +43,28 @@ class HeldOut(NamedTuple):
 
 def deal_folds(table: Training, n_folds: int) -> Ints:
     """Return each row's fold: at every node rows of one task and label are dealt in turn."""
-    agent = (table.node * len(table.tasks) + table.task) * (int(table.codes.max()) + 1)
-    return split(np.ones(len(table.at)), agent + table.codes, n_folds)
+    most = int(table.company.largest(int(table.codes.max(initial=0)))) + 1
+    agent = (table.node * len(table.tasks) + table.task) * most + table.codes
+    order = np.argsort(agent, kind="stable")
+    cells, first, counts = np.unique(agent[order], return_index=True, return_counts=True)
+    turn = np.arange(len(agent)) - np.repeat(first, counts)
+    fold = np.empty(len(agent), np.int64)
+    fold[order] = (turn + np.repeat(cells, counts)) % n_folds
+    return fold
 
 
 def held_out_tasks(table: Training, fold: Ints) -> Training:
     """Return the rows once more for every fold, those of the fold left out; agents stay."""
-    folds = range(int(fold.max()) + 1)
+    folds = range(int(table.company.largest(int(fold.max(initial=0)))) + 1)
     kept = [np.arange(len(fold)), *(np.flatnonzero(fold != f) for f in folds)]
     lane = np.repeat(np.arange(len(kept)), [len(rows) for rows in kept])
     rows = np.concatenate(kept)
     n_tasks = len(table.tasks)
     names = [HeldOut(task, f) for f in folds for task in table.tasks]
     groups = [[HeldOut(task, f) for task in group] for f in folds for group in table.groups]
-    every = np.unique(table.node * n_tasks + table.task)
+    every = table.held
+    if every is None:
+        every = np.unique(table.node * n_tasks + table.task)
     n_all = n_tasks * len(kept)
     held = [every // n_tasks * n_all + k * n_tasks + every % n_tasks for k in range(len(kept))]
     return replace(
@@ -92,18 +99,19 @@ def with_sigmoids(
     """
     first = np.cumsum([0, *(one.n_classifiers for one in models)])
     values = _out_of_fold(held, table, fold, int(max(one.n_classifiers for one in models)))
-    parts = [_at_node(values, table, models, first[:-1], v) for v in np.unique(table.node).tolist()]
+    nodes = np.unique(table.node)
+    parts = [_at_node(values, table, models, first[:-1], v) for v in nodes.tolist()]
     n = int(first[-1])
-    counts = _total([sigmoid_counts(part[1], part[2], n, part[3]) for part in parts])
+
+    def total(vectors: list[Floats], width: int) -> Floats:
+        """The sum over the network."""
+        return table.company.total(nodes, np.array(vectors).reshape(len(vectors), n, width))
+
+    counts = total([sigmoid_counts(part[1], part[2], n, part[3]) for part in parts], 2)
     ab = fit_sigmoids(
-        lambda ab, counts: _total([sigmoid_sums(*part, ab, counts) for part in parts]), counts
+        lambda ab, counts: total([sigmoid_sums(*part, ab, counts) for part in parts], 6), counts
     )
     return tuple(replace(one, sigmoid=ab[first[t] : first[t + 1]]) for t, one in enumerate(models))
-
-
-def _total(vectors: list[Floats]) -> Floats:
-    """The sum over the network: here, of the nodes in their order."""
-    return np.asarray(sum(vectors[1:], start=vectors[0]))
 
 
 def _out_of_fold(held: tuple[TaskModel, ...], table: Training, fold: Ints, width: int) -> Floats:

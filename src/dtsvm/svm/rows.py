@@ -12,8 +12,9 @@ from sklearn.utils.validation import check_array, validate_data
 from dtsvm.data.columns import LARGEST
 from dtsvm.data.labels import are_labels
 from dtsvm.errors import DataError
+from dtsvm.svm.company import Alone
 
-__all__ = ["estimator_rows", "row_weights", "session_rows"]
+__all__ = ["company_rows", "estimator_rows", "row_weights", "session_rows"]
 
 DTYPES = [np.float64, np.float32]
 
@@ -55,6 +56,15 @@ def estimator_rows(
     rows = _canonical(rows)
     _check_finite(rows)
     return rows, labels
+
+
+def company_rows(company: Alone, estimator: Any, X: Any, y: Any, is_first: bool) -> Any:
+    """Check what a fit is given; a process whose nodes have no rows may have none."""
+    empty = company.shape(X)
+    if empty is None:
+        return estimator_rows(estimator, X, y, is_first=is_first)
+    _note_width(estimator, empty.shape[1])
+    return empty, np.zeros(0)
 
 
 def _is_clean(X: Any) -> bool:

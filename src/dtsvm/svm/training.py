@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dtsvm.kernel import compiled
+from dtsvm.svm.company import Alone
 
 __all__ = ["Spread", "Training"]
 
@@ -57,6 +58,8 @@ class Training:
         The same without its class's.
     held : ndarray of int, optional
         Who is there even without rows: a node's place times the number of tasks plus a task's.
+    company : Alone
+        Who else has rows; theirs are not here.
     """
 
     X: Any
@@ -71,6 +74,7 @@ class Training:
     weight: Floats | None = None
     own_weight: Floats | None = None
     held: Ints | None = None
+    company: Alone = field(default_factory=Alone, compare=False)
 
     def spread(self, questions: Mapping[Any, list[Hashable]]) -> Spread:
         """Give every row to an agent for each question of its task."""

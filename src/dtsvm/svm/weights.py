@@ -79,7 +79,9 @@ def weighted(table: Training, chosen: Any) -> Floats | None:
     if chosen is None:
         return table.weight
     counts = [
-        np.bincount(table.codes[table.task == t], minlength=len(table.classes[task]))
+        table.company.add(
+            np.bincount(table.codes[table.task == t], minlength=len(table.classes[task]))
+        )
         for t, task in enumerate(table.tasks)
     ]
     by_label = class_weights(chosen, {task: table.classes[task] for task in table.tasks}, counts)

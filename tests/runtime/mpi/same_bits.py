@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from dtsvm import DTSVM, Network, Session
+from dtsvm.rounds import plan
 from dtsvm.runtime.mpi import share
 from worlds import random_network, rows, worlds
 
@@ -108,21 +109,30 @@ def fits(seed, kind):
     names = {"task": rng.integers(2, size=240), "node": rng.integers(7, size=240)}
     names["sample_weight"] = rng.uniform(0.5, 2.0, 240)
     network = random_network(rng, 7)
-    found = [
-        DTSVM(network, C=0.2, engine=engine, relays="auto").fit(
-            csr_array(X) if kind == "csr" else X.astype(kind), y, **names
-        )
-        for engine in ("memory", "mpi")
-    ]
-    one, other = found
+    rows = csr_array(X) if kind == "csr" else X.astype(kind)
+    chosen = {"C": 0.2, "relays": "auto", "class_weight": "balanced", "probability": seed == 1}
+    one = DTSVM(network, **chosen).fit(rows, y, **names)
+    own = rng.integers(COMM.size, size=7)[names["node"]] == COMM.rank
+    for mine in (np.ones(240, bool), own):  # all rows at every rank, or each rank's own
+        some = {name: values[mine] for name, values in names.items()}
+        other = DTSVM(network, engine="mpi", **chosen).fit(rows[mine], y[mine], **some)
+        check_fits(one, other, f"{kind}, {'all' if mine.all() else 'own'} rows")
+
+
+def check_fits(one, other, kind):
     check(one.history_.tobytes() == other.history_.tobytes(), f"{kind}: history")
     check(np.array_equal(one.coef_, other.coef_), f"{kind}: coef_")
     check(np.array_equal(one.node_coef_, other.node_coef_, equal_nan=True), f"{kind}: nodes")
     check(one.info_.gap == other.info_.gap, f"{kind}: gap")
+    for ours, theirs in zip(one.model_.tasks, other.model_.tasks, strict=True):
+        check(ours.classes == theirs.classes, f"{kind}: classes")
+        if one.probability:
+            check(np.array_equal(ours.sigmoid, theirs.sigmoid), f"{kind}: sigmoids")
 
 
 if __name__ == "__main__":
     for number, kind in enumerate(("csr", "float64", "float32")):
+        plan.MANY_ROWS = share.MANY_ROWS = (1 << 16, 100, 1 << 16)[number]
         fits(number, kind)
     for life in range(3):
         a_life(life)

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from dtsvm.errors import ParameterError
 
-__all__ = ["end_all", "end_together", "is_one_of_several", "world"]
+__all__ = ["end_all", "end_together", "is_one_of_several", "maximum", "world"]
 
 # What launchers tell their ranks: MPICH and Intel, Open MPI, MVAPICH, Slurm with PMIx.
 SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
@@ -44,6 +44,13 @@ def world() -> Any:
     except (ImportError, RuntimeError) as error:
         raise ParameterError(MISSING) from error
     return MPI.COMM_WORLD
+
+
+def maximum() -> Any:
+    """Return MPI's name for the larger of two."""
+    from mpi4py import MPI
+
+    return MPI.MAX
 
 
 def end_together() -> None:

@@ -13,6 +13,7 @@ from dtsvm.rounds import Elsewhere, State
 from dtsvm.rounds.plan import MANY_ROWS, row_sums
 from dtsvm.runtime.mpi.collect import gather_rows
 from dtsvm.runtime.mpi.place import place_nodes
+from dtsvm.runtime.mpi.ranks import maximum
 
 __all__ = ["Share"]
 
@@ -77,15 +78,32 @@ class Share(State):
         agents, ends = self.tables.agents, self.tables.ends
         n_nodes = max(int(agents["node"][agents.used].max(initial=-1)) + 1, len(self.rank_of_node))
         mine = np.bincount(agents["node"][agent], minlength=n_nodes).astype(np.int64)
-        counts = np.empty((self.comm.size, n_nodes), np.int64)
-        self.comm.Allgather(mine, counts)
+        most, ranks = self._tally(mine)
         across = ends.used[ends["is_across"][ends.used] > 0]
         links = np.stack([agents["node"][ends["owner"][across]], ends["other_node"][across]], 1)
-        placed = place_nodes(counts.max(axis=0), np.unique(np.sort(links, 1), axis=0), len(counts))
-        if not (counts == counts[0]).all():
-            _refuse_mixture(counts)
-            placed = np.where(counts.any(axis=0), counts.argmax(axis=0), placed)
+        links = np.unique(np.sort(links, 1), axis=0)
+        placed = place_nodes(most, links, self.comm.size)
+        if (ranks > 1).any() and not self._are_equal(mine, most):
+            _refuse_mixture(int(np.argmax(ranks > 1)))
+        if (ranks <= 1).all():
+            here = np.where(mine > 0, self.comm.rank, 0).astype(np.int64)
+            placed = np.where(ranks > 0, self._add(here), placed)
         self.rank_of_node = placed
+
+    def _tally(self, mine: Slots) -> tuple[Slots, Slots]:
+        """The most rows that a rank has of every node, and how many ranks have any."""
+        gathered = np.empty_like(mine)
+        self.comm.Allreduce(mine, gathered, maximum())
+        return gathered, self._add((mine > 0).astype(np.int64))
+
+    def _add(self, mine: Slots) -> Slots:
+        total = np.empty_like(mine)
+        self.comm.Allreduce(mine, total)
+        return total
+
+    def _are_equal(self, mine: Slots, most: Slots) -> bool:
+        is_other = np.array([not np.array_equal(mine, most)], np.int64)
+        return not self._add(is_other)[0]
 
     # Changes
 
@@ -101,9 +119,8 @@ class Share(State):
         self._place_by_rows(agent)
         here = self.ranks(agent) == self.comm.rank
         if not here.all():
-            wanted = np.flatnonzero(here) if at is None else np.unique(at[here])
-            at = None if at is None else np.searchsorted(wanted, at[here])
-            X, y, agent = X[wanted], y[here], agent[here]
+            at = np.flatnonzero(here) if at is None else at[here]
+            y, agent = y[here], agent[here]
             weight = None if weight is None else weight[here]
         if len(y):
             super().adopt_rows(X, y, agent, weight, at)
@@ -159,13 +176,9 @@ class Share(State):
         return Elsewhere(rows={a: part for a, part in parts.items() if a not in here})
 
 
-def _refuse_mixture(counts: NDArray[np.int64]) -> None:
+def _refuse_mixture(node: int) -> None:
     """Every node's rows must be at one rank, or all rows at all."""
-    several = np.flatnonzero((counts > 0).sum(axis=0) > 1)
-    if len(several):
-        node = int(several[0])
-        ranks = ", ".join(map(str, np.flatnonzero(counts[:, node]).tolist()))
-        raise DataError(
-            f"Ranks {ranks} were all given rows of one node (number {node}), but not the same "
-            "rows of all nodes: give every rank all rows, or each node's rows to one rank."
-        )
+    raise DataError(
+        f"Several ranks were given rows of one node (number {node}), but not the same rows of all "
+        "nodes: give every rank all rows, or each node's rows to one rank."
+    )

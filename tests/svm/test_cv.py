@@ -85,7 +85,7 @@ def test_one_task_chooses_its_c_alone():
     clf = DTSVMCV("complete").fit(X, y, node=node)
     assert [str(c.family) for c in clf.candidates_] == ["alone"] * 4
     assert str(clf.choices_[0]).startswith("0 trains alone; ")
-    assert clf.score(X, y) > 0.85
+    assert clf.score(X, y) > 0.8
 
 
 def test_a_task_of_two_rows_and_a_task_of_one_class_follow_the_others():

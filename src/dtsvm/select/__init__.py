@@ -10,8 +10,9 @@ from dtsvm.select.candidates import (
     Family,
     candidates,
     read_families,
+    reference_of,
 )
-from dtsvm.select.choice import Choice, Rate, difference, rate
+from dtsvm.select.choice import Choice, Rate, describe, difference, rate
 from dtsvm.select.choosing import (
     Chosen,
     Held,
@@ -20,6 +21,7 @@ from dtsvm.select.choosing import (
     Weighed,
     choose,
     choosing,
+    first_alike,
     moments,
     out_of_fold,
     weigh,
@@ -53,13 +55,16 @@ __all__ = [
     "candidates",
     "choose",
     "choosing",
+    "describe",
     "difference",
+    "first_alike",
     "losses",
     "moments",
     "out_of_fold",
     "rate",
     "read_families",
     "read_table",
+    "reference_of",
     "scale_sums",
     "sides",
     "slopes",

@@ -5,10 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from dtsvm.errors import ParameterError, did_you_mean
 from dtsvm.problem.settings import positive
 
-__all__ = ["ALL", "ALONE", "LEVELS", "SMALL", "Candidate", "Family", "candidates", "read_families"]
+__all__ = [
+    "ALL",
+    "ALONE",
+    "LEVELS",
+    "SMALL",
+    "Candidate",
+    "Family",
+    "candidates",
+    "read_families",
+    "reference_of",
+]
 
 BIASES = ("task", "common", "mixed")
 LEVELS = (0.1, 1.0, 10.0, 100.0)  # C times the mean squared length of a row
@@ -157,3 +169,11 @@ def candidates(
     if n_tasks == 1:
         families = [family for family in families if family.is_alone]
     return [Candidate(family, price) for family in families for price in prices]
+
+
+def reference_of(some: Sequence[Candidate], mean_square: float) -> int:
+    """Return the candidate that trains alone at C times the mean squared row nearest to 1."""
+    distance = [
+        abs(np.log(c.C * (mean_square or 1.0))) if c.family.is_alone else np.inf for c in some
+    ]
+    return int(np.argmin(distance))

@@ -8,10 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Choice", "Rate", "difference", "rate"]
+from dtsvm.select.choosing import Chosen
+
+__all__ = ["Choice", "Rate", "describe", "difference", "rate"]
 
 Z = 1.959963984540054  # of a 95 % interval
 MOST_NAMED = 3
+SHOWN = 0.005  # a family with a smaller share is not listed
 
 
 class Rate(NamedTuple):
@@ -113,3 +116,31 @@ def _named(company: Sequence[Any]) -> str:
         return f"{len(company)} other tasks"
     names = [str(task) for task in company]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def describe(chosen: Chosen, tasks: Sequence[Any]) -> list[Choice]:
+    """Say what was chosen, task by task."""
+    return [_choice(chosen, tasks, t) for t in range(len(tasks))]
+
+
+def _choice(chosen: Chosen, tasks: Sequence[Any], t: int) -> Choice:
+    share = chosen.found.weights[t]
+    families: dict[str, float] = {}
+    for candidate, part in zip(chosen.candidates, share.tolist(), strict=True):
+        families[str(candidate.family)] = families.get(str(candidate.family), 0.0) + part
+    shown = {name: part for name, part in families.items() if part >= SHOWN}
+    turned = sum(share[m] for m, c in enumerate(chosen.candidates) if c.family.is_turned)
+    alone = families.get("alone", 0.0)
+    n, wrong_alone, wrong, only_alone, only_chosen = chosen.found.wrong[t].tolist()
+    prices = np.log([c.C for c in chosen.candidates])
+    return Choice(
+        task=tasks[t],
+        n_rows=int(n),
+        weights=dict(sorted(shown.items(), key=lambda item: -item[1])),
+        C=float(np.exp(share @ prices)),
+        is_turned=bool(chosen.side[t] < 0 and turned > (1 - alone) / 2),
+        company=tuple(other for other in tasks if other != tasks[t]) if alone <= 0.5 else (),
+        alone=rate(wrong_alone, n),
+        chosen=rate(wrong, n),
+        difference=difference(only_chosen, only_alone, n),
+    )

@@ -29,6 +29,7 @@ __all__ = [
     "Weighing",
     "choose",
     "choosing",
+    "first_alike",
     "moments",
     "out_of_fold",
     "weigh",
@@ -311,3 +312,14 @@ def _count_wrong(held: Held, is_wrong: NDArray[np.bool_]) -> Floats:
     columns = [np.ones(len(held.y)), alone, chosen, alone & ~chosen, chosen & ~alone]
     counts = [np.bincount(held.task, column, held.n_tasks) for column in columns]
     return np.stack(counts, axis=1)
+
+
+def first_alike(jobs: list[Job]) -> list[int]:
+    """Return each job's first that is the same: where no task is turned, sides change nothing."""
+    seen: dict[Any, int] = {}
+    return [
+        seen.setdefault(
+            (*job.candidate.family[:2], job.candidate.C, *(s.side.tobytes() for s in job.lanes)), k
+        )
+        for k, job in enumerate(jobs)
+    ]

@@ -19,16 +19,15 @@ from dtsvm.problem.settings import choice, count, positive, refusal
 from dtsvm.rounds import Info, Status
 from dtsvm.select import (
     Candidate,
-    Choice,
     Chosen,
     Held,
     agent_name,
     candidates,
     choose,
-    difference,
+    describe,
     moments,
-    rate,
     read_families,
+    reference_of,
     split,
 )
 from dtsvm.svm.base import ConsensusSVM, Levels, frame_columns
@@ -41,7 +40,6 @@ __all__ = ["DTSVMCV", "METHODS"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-SHOWN = 0.005  # a family with a smaller share is not listed
 
 
 class DTSVMCV(Networked):
@@ -195,7 +193,7 @@ class DTSVMCV(Networked):
         held, mean_square = lanes.held, lanes.mean_square
         some = self._candidates(held.n_tasks, mean_square)
         chosen = choose(
-            held, some, lanes, reference=_reference(some, mean_square), guard=self.guard,
+            held, some, lanes, reference=reference_of(some, mean_square), guard=self.guard,
             refit=self.refit,
         )  # fmt: skip
         models = _task_models(chosen, held, lanes, tasks, classes, self.refit)
@@ -205,7 +203,7 @@ class DTSVMCV(Networked):
         )  # fmt: skip
         self.candidates_, self.weights_ = chosen.candidates, chosen.found.weights
         self.is_wrong_ = chosen.found.is_wrong
-        self.choices_ = _choices(chosen, tasks)
+        self.choices_ = describe(chosen, tasks)
         self._warn_lanes(lanes)
         return self
 
@@ -284,14 +282,6 @@ def _check_pairs(classes: dict[Hashable, tuple[Any, ...]]) -> None:
             )
 
 
-def _reference(some: Sequence[Candidate], mean_square: float) -> int:
-    """The candidate that trains alone at C times the mean squared row nearest to 1."""
-    distance = [
-        abs(np.log(c.C * (mean_square or 1.0))) if c.family.is_alone else np.inf for c in some
-    ]
-    return int(np.argmin(distance))
-
-
 def _task_models(
     chosen: Chosen,
     held: Held,
@@ -323,33 +313,6 @@ def _mixed_at(chosen: Chosen, lanes: Lanes, node: Hashable, t: int) -> Floats:
             share[m] * lanes.by_node[chosen.candidates[m]][node][t]
             for m in np.flatnonzero(share).tolist()
         )
-    )
-
-
-def _choices(chosen: Chosen, tasks: list[Any]) -> list[Choice]:
-    return [_choice(chosen, tasks, t) for t in range(len(tasks))]
-
-
-def _choice(chosen: Chosen, tasks: list[Any], t: int) -> Choice:
-    share = chosen.found.weights[t]
-    families: dict[str, float] = {}
-    for candidate, part in zip(chosen.candidates, share.tolist(), strict=True):
-        families[str(candidate.family)] = families.get(str(candidate.family), 0.0) + part
-    shown = {name: part for name, part in families.items() if part >= SHOWN}
-    turned = sum(share[m] for m, c in enumerate(chosen.candidates) if c.family.is_turned)
-    alone = families.get("alone", 0.0)
-    n, wrong_alone, wrong, only_alone, only_chosen = chosen.found.wrong[t].tolist()
-    prices = np.log([c.C for c in chosen.candidates])
-    return Choice(
-        task=tasks[t],
-        n_rows=int(n),
-        weights=dict(sorted(shown.items(), key=lambda item: -item[1])),
-        C=float(np.exp(share @ prices)),
-        is_turned=bool(chosen.side[t] < 0 and turned > (1 - alone) / 2),
-        company=tuple(other for other in tasks if other != tasks[t]) if alone <= 0.5 else (),
-        alone=rate(wrong_alone, n),
-        chosen=rate(wrong, n),
-        difference=difference(only_chosen, only_alone, n),
     )
 
 

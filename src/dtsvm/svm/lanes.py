@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dtsvm.problem import Network, TaskModel
 from dtsvm.rounds import Info, Status
-from dtsvm.select import Candidate, Held, Job, Lane, Lift, best_bias
+from dtsvm.select import Candidate, Held, Job, Lane, Lift, best_bias, first_alike
 from dtsvm.svm.session import Session
 from dtsvm.svm.training import Training
 
@@ -90,7 +90,7 @@ class Lanes:
         """Train; what each node found by itself is kept in `by_node`, of the last call's lanes."""
         stage: list[tuple[Candidate, Info]] = []
         self.stages.append(stage)
-        first = _first_alike(jobs)
+        first = first_alike(jobs)
         some = [job for k, job in enumerate(jobs) if first[k] == k]
         found: dict[int, tuple[Floats, dict[Hashable, Floats]]] = {}
         pool = ThreadPoolExecutor(self.n_threads)
@@ -233,14 +233,3 @@ def _stacked(lanes: Sequence[Lane]) -> tuple[Ints, Ints]:
     """All lanes' rows one after the other, and each one's lane."""
     rows = np.concatenate([lane.rows for lane in lanes])
     return rows, np.repeat(np.arange(len(lanes)), [len(lane.rows) for lane in lanes])
-
-
-def _first_alike(jobs: list[Job]) -> list[int]:
-    """For each job the first that is the same: where no task is turned, sides change nothing."""
-    seen: dict[Any, int] = {}
-    return [
-        seen.setdefault(
-            (*job.candidate.family[:2], job.candidate.C, *(s.side.tobytes() for s in job.lanes)), k
-        )
-        for k, job in enumerate(jobs)
-    ]

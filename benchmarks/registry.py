@@ -23,6 +23,7 @@ CASES = {
     "ten_digits": "All ten digits of MNIST as CSR rows, against pooled LIBLINEAR",
     "probabilities": "Probabilities beside calibration of pooled rows",
     "text": "200,000 sparse rows of 100,000 features, against pooled LIBLINEAR",
+    "page": "The live page of 200 nodes in a browser",
 }
 
 

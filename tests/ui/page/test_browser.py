@@ -51,6 +51,24 @@ def test_the_numbers_on_the_page_are_the_sessions(page, scene):
     assert float(page.inner_text("#gap")) == pytest.approx(scene.live.info.gap, rel=0.06)
 
 
+def test_a_node_is_painted_in_the_colour_of_its_risk(page, scene):
+    settled(page, scene)
+    risk = scene.live.risk("3v6", *scene.rows.tests["3v6"]).nodes["2"]
+    painted, wanted = page.evaluate(
+        """async (risk) => {
+             const { colourAt } = await import("/static/network.js");
+             const canvas = document.querySelector("#network canvas");
+             const core = document.querySelector("[data-node='2'] .core").getBoundingClientRect();
+             const all = canvas.getBoundingClientRect(), ratio = canvas.width / all.width;
+             const x = core.x + core.width / 2 - all.x, y = core.y + core.height / 2 - all.y;
+             const { data } = canvas.getContext("2d").getImageData(ratio * x, ratio * y, 1, 1);
+             return [`rgb(${[...data.slice(0, 3)].join(",")})`, colourAt(2 * risk)];
+           }""",
+        risk,
+    )
+    assert painted == wanted
+
+
 def test_a_node_is_killed_and_revived_by_clicks(page, scene):
     settled(page, scene)
     page.locator("[data-node='3']").click()

@@ -42,3 +42,10 @@ def test_a_newcomer_stands_where_nobody_is():
     places = {"a": (0.2, 0.5), "b": (0.8, 0.5)}
     new = place_beside(places, ["a", "b"])
     assert min(math.dist(new, place) for place in places.values()) > 0.1
+
+
+def test_nodes_of_a_large_network_do_not_cover_each_other():
+    network = Network.random(200, degree=0.02, seed=0)
+    found = list(place_nodes(network.nodes, network).values())
+    nearest = sorted(min(math.dist(a, b) for b in found if b != a) for a in found)
+    assert nearest[20] > 0.4 / math.sqrt(200)

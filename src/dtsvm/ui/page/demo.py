@@ -26,7 +26,7 @@ OPTIMUM_TOL = 1e-7
 REST_SECONDS = 0.1
 MOST_NODES = 1000
 STORY = (
-    "Three tasks train apart. 3v6 and 5v4 have hardly any rows: couple them with 8v9 and watch "
+    "Three tasks begin apart. 3v6 and 5v4 have hardly any rows: couple them with 8v9 and watch "
     "their risk. Kill a node, poison one, lose messages: the network goes to the optimum of those "
     "present, the dashed lines."
 )

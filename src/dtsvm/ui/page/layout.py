@@ -8,12 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import shortest_path
+from scipy.spatial import KDTree
 
 __all__ = ["Place", "place_beside", "place_nodes"]
 
 Place = tuple[float, float]
 Floats = NDArray[np.float64]
 SWEEPS = 60
+APART = 0.7  # of the side of a square that each of n nodes could have for itself
 
 
 def place_nodes(
@@ -36,6 +38,7 @@ def place_nodes(
     at = _circle(n)
     if n > 2 and len(pairs) < n * (n - 1) / 4:
         at = _unfold(_distances(n, pairs))
+        at = _spread(_turn(at))
     at = _fit(at)
     return {node: (float(x), float(y)) for node, (x, y) in zip(nodes, at, strict=True)}
 
@@ -83,11 +86,29 @@ def _unfold(steps: Floats) -> Floats:
     return np.asarray(at)
 
 
-def _fit(at: Floats) -> Floats:
-    """Turn the longest side level, and stretch both axes alike into the unit square."""
+def _spread(at: Floats) -> Floats:
+    """Push nodes apart that would cover each other, a little at a time."""
+    at = _fit(at)
+    least = APART / np.sqrt(len(at))
+    for _ in range(SWEEPS):
+        pairs = KDTree(at).query_pairs(least, output_type="ndarray")
+        span = at[pairs[:, 0]] - at[pairs[:, 1]]
+        length = np.maximum(np.linalg.norm(span, axis=1), 1e-9)
+        push = 0.3 * (least / length - 1)[:, None] * span
+        np.add.at(at, pairs[:, 0], push)
+        np.add.at(at, pairs[:, 1], -push)
+    return at
+
+
+def _turn(at: Floats) -> Floats:
+    """Turn the longest side level."""
     centred = at - at.mean(axis=0)
     turn = np.linalg.svd(centred.T @ centred)[2]
-    at = centred @ (turn * np.where(turn[:, :1] < 0, -1.0, 1.0)).T
+    return np.asarray(centred @ (turn * np.where(turn[:, :1] < 0, -1.0, 1.0)).T)
+
+
+def _fit(at: Floats) -> Floats:
+    """Stretch both axes alike into the unit square."""
     low, high = at.min(axis=0), at.max(axis=0)
     size = max(float((high - low).max()), 1e-9)
     return np.asarray((at - (low + high) / 2) / size + 0.5)

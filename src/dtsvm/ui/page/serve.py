@@ -71,6 +71,7 @@ def open_port(host: str, port: int) -> socket.socket:
         taken = socket.socket(family, socket.SOCK_STREAM)
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         taken.bind(place)
+        taken.listen()  # a browser that is quicker than the server waits instead of failing
     except OSError as error:
         raise NetworkError(
             f"The page cannot be served at {host}:{port} ({error.strerror or error}). "

@@ -1,6 +1,11 @@
-// The network as SVG: nodes coloured by a number, a ring a task, links by disagreement.
+// The network: nodes coloured by a number, a ring a task, links by disagreement.
+// What changes with every round, the colours of links and nodes, is painted on a canvas; what stands
+// still until something happens, and what is clicked, chosen and read aloud, is SVG above it.
 
-const SIZE = 1000, MARGIN = 90;
+const SIZE = 1000, MARGIN = 90, INNER = SIZE - 2 * MARGIN;
+const LARGEST = 34, SMALLEST = 3;
+// Of a node's radius: the first ring's distance, a ring's width, and from ring to ring.
+const FIRST = 0.12, WIDTH = 0.15, STEP = 0.21;
 const STOPS = [[44, 123, 182], [127, 185, 216], [240, 208, 96], [238, 138, 60], [199, 51, 31]];
 
 // In forty steps: what the eye cannot tell apart is not drawn again.
@@ -38,117 +43,179 @@ function set(element, attributes) {
   }
 }
 
+// How far the nearest other node is; one node in ten may be nearer to another.
+function spacing(places) {
+  const nearest = places.map(([x, y], i) => Math.sqrt(places.reduce(
+    (least, [u, v], j) => (i === j ? least : Math.min(least, (x - u) ** 2 + (y - v) ** 2)), 1)));
+  return nearest.sort((a, b) => a - b)[Math.floor(nearest.length / 10)] ?? 1;
+}
+
 export class NetworkView {
   constructor(parent, onSelect) {
     this.onSelect = onSelect;
+    this.canvas = document.createElement("canvas");
+    this.canvas.setAttribute("aria-hidden", "true");
+    parent.append(this.canvas);
     this.svg = make("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, role: "group",
       "aria-label": "The network; arrow keys go from node to node, Enter chooses one" }, parent);
-    this.lines = make("g", {}, this.svg);
-    this.groups = make("g", {}, this.svg);
     this.nodes = new Map();
-    this.links = new Map();
     this.order = [];
+    this.height = SIZE;
+    this.links = this.cores = [];
     this.svg.addEventListener("keydown", (event) => this.#onKey(event));
+    new ResizeObserver(() => this.#resize()).observe(this.svg);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.#paint());
   }
 
   // Words for screen readers follow when the rest of the page does.
   draw(frame, colour, tasks, selected, isSlow) {
-    const radius = Math.max(6, Math.min(34, 300 / Math.sqrt(frame.nodes.length + 1)));
-    const height = this.#fit(frame.nodes);
-    const at = new Map(frame.nodes.map((node) => [node.name, this.#place(node.place, height)]));
-    this.#drawLinks(frame.links, at);
-    this.#drawNodes(frame.nodes, at, radius, colour, tasks, selected, isSlow);
+    this.#fit(frame.nodes, tasks.length);
+    const { radius } = this;
+    const at = new Map(frame.nodes.map((node) => [node.name, this.#place(node.place)]));
+    const shares = this.#drawNodes(frame.nodes, at, radius, colour, tasks, selected, isSlow);
+    this.#drawColours(frame, at, radius, shares);
   }
 
-  // A network that is wider than high gets a wide picture.
-  #fit(nodes) {
+  // A network that is wider than high gets a wide picture; nodes are as large as their places let them.
+  #fit(nodes, nTasks) {
+    const key = JSON.stringify([nTasks, nodes.map((node) => node.place)]);
+    if (this.fitted === key) return;
+    this.fitted = key;
     const ys = nodes.map((node) => node.place[1]);
     const low = Math.min(...ys), high = Math.max(...ys);
     this.low = low;
-    const height = Math.max(0.3, high - low) * (SIZE - 2 * MARGIN) + 2 * MARGIN;
+    this.height = Math.round(Math.max(0.3, high - low) * INNER + 2 * MARGIN);
     this.shift = high - low < 0.3 ? (0.3 - (high - low)) / 2 : 0;
-    set(this.svg, { viewBox: `0 0 ${SIZE} ${Math.round(height)}` });
-    return height;
+    const room = INNER * spacing(nodes.map((node) => node.place));
+    this.radius = Math.min(LARGEST, Math.max(SMALLEST, room / (2 * (1.1 + FIRST + STEP * nTasks))));
+    set(this.svg, { viewBox: `0 0 ${SIZE} ${this.height}` });
   }
 
   #place([x, y]) {
-    const inner = SIZE - 2 * MARGIN;
-    return [MARGIN + x * inner, MARGIN + (y - this.low + this.shift) * inner];
+    return [MARGIN + x * INNER, MARGIN + (y - this.low + this.shift) * INNER];
   }
 
-  #drawLinks(links, at) {
-    const seen = new Set();
-    for (const { ends, state, disagreement } of links) {
-      const key = ends.join("\u0000");
-      seen.add(key);
-      let line = this.links.get(key);
-      if (!line) this.links.set(key, (line = make("line", {}, this.lines)));
+  // Links and nodes by how they look, so that each look is painted in one go, and only if one changed.
+  #drawColours(frame, at, radius, shares) {
+    const links = new Map(), cores = new Map();
+    const add = (map, key, value) => { map.has(key) ? map.get(key).push(value) : map.set(key, [value]); };
+    for (const { ends, state, disagreement } of frame.links) {
       const [a, b] = ends.map((name) => at.get(name));
       if (!a || !b) continue;
       const share = logShare(disagreement);
-      set(line, { x1: a[0], y1: a[1], x2: b[0], y2: b[1], class: state,
-        stroke: share === null ? "var(--link)" : colourAt(share),
-        "stroke-width": share === null ? 2 : 3 + Math.round(8 * Math.min(Math.max(share, 0), 1)) / 2 });
+      const look = state === "gone" ? "--rule 2 4 7" : share === null ? "--link 2"
+        : `${colourAt(share)} ${3 + Math.round(8 * Math.min(Math.max(share, 0), 1)) / 2}`;
+      add(links, look, [...a, ...b]);
     }
-    for (const [key, line] of this.links) {
-      if (!seen.has(key)) { line.remove(); this.links.delete(key); }
+    frame.nodes.forEach((node, i) => {
+      if (node.state === "gone") return;
+      add(cores, shares[i] === null ? "--link" : colourAt(shares[i]), [...at.get(node.name), radius]);
+    });
+    const key = JSON.stringify([[...links], [...cores]]);
+    if (this.painted === key) return;
+    this.painted = key;
+    this.links = [...links];
+    this.cores = [...cores];
+    this.#paint();
+  }
+
+  #resize() {
+    const { clientWidth: width, clientHeight: height } = this.svg, ratio = devicePixelRatio || 1;
+    this.canvas.width = Math.round(width * ratio);
+    this.canvas.height = Math.round(height * ratio);
+    this.#paint();
+  }
+
+  // As the SVG above it: all of the picture, as large as fits, in the middle.
+  #paint() {
+    const { width, height } = this.canvas, ctx = this.canvas.getContext("2d");
+    const scale = Math.min(width / SIZE, height / this.height);
+    const style = getComputedStyle(this.svg);
+    const ink = (name) => (name.startsWith("--") ? style.getPropertyValue(name) : name);
+    ctx.setTransform(1, 0, 0, 1, 0, 0);
+    ctx.clearRect(0, 0, width, height);
+    ctx.setTransform(scale, 0, 0, scale, (width - scale * SIZE) / 2, (height - scale * this.height) / 2);
+    ctx.lineCap = "round";
+    for (const [look, lines] of this.links) {
+      const [colour, thick, ...dash] = look.split(" ");
+      ctx.strokeStyle = ink(colour);
+      ctx.lineWidth = Number(thick);
+      ctx.setLineDash(dash.map(Number));
+      ctx.beginPath();
+      for (const [x, y, u, v] of lines) { ctx.moveTo(x, y); ctx.lineTo(u, v); }
+      ctx.stroke();
+    }
+    for (const [colour, circles] of this.cores) {
+      ctx.fillStyle = ink(colour);
+      ctx.beginPath();
+      for (const [x, y, r] of circles) { ctx.moveTo(x + r, y); ctx.arc(x, y, r, 0, 2 * Math.PI); }
+      ctx.fill();
     }
   }
 
+  // Returns every node's share of the colours; what does not change is not touched.
   #drawNodes(nodes, at, radius, colour, tasks, selected, isSlow) {
     const seen = new Set();
     this.order = nodes.map((node) => node.name);
     const current = this.order.includes(selected) ? selected : this.order[0];
-    for (const node of nodes) {
-      seen.add(node.name);
-      let drawn = this.nodes.get(node.name);
-      if (!drawn) this.nodes.set(node.name, (drawn = this.#makeNode(node.name)));
-      this.#drawNode(drawn, node, at.get(node.name), radius, colour(node), tasks, isSlow);
-      const isSelected = node.name === selected;
-      set(drawn.group, { class: `node ${node.state}${isSelected ? " selected" : ""}`,
-        tabindex: node.name === current ? 0 : -1, "aria-pressed": isSelected });
-    }
+    const rings = JSON.stringify(tasks.map((task) => [task.name, task.colour, task.with.length]));
+    const shares = nodes.map((node) => {
+      const { name } = node, { share, words } = colour(node);
+      seen.add(name);
+      let drawn = this.nodes.get(name);
+      if (!drawn) this.nodes.set(name, (drawn = this.#makeNode(name)));
+      if (isSlow) set(drawn.group, { "aria-label": `node ${name}, ${words}` });
+      const isLight = share !== null && isDark(share);
+      const key = JSON.stringify([at.get(name), radius, isLight, node.state, name === selected,
+        name === current, Object.keys(node.rows), rings]);
+      if (drawn.key !== key) {
+        drawn.key = key;
+        set(drawn.group, { class: `node ${node.state}${name === selected ? " selected" : ""}`,
+          tabindex: name === current ? 0 : -1, "aria-pressed": name === selected });
+        this.#drawNode(drawn, node, at.get(name), radius, isLight, tasks);
+      }
+      return share;
+    });
     for (const [name, drawn] of this.nodes) {
       if (!seen.has(name)) { drawn.group.remove(); this.nodes.delete(name); }
     }
+    return shares;
   }
 
   #makeNode(name) {
-    const group = make("g", { role: "button" }, this.groups);
+    const group = make("g", { role: "button" }, this.svg);
     group.addEventListener("click", () => this.onSelect(name));
     group.dataset.node = name;
-    const drawn = { group, name, halo: make("circle", { class: "halo" }, group), rings: [],
+    const drawn = { group, halo: make("circle", { class: "halo" }, group), rings: [],
       core: make("circle", { class: "core" }, group), cross: make("path", { class: "cross" }, group),
       lie: make("path", { class: "lie" }, group), text: make("text", {}, group) };
     drawn.text.textContent = name.length > 18 ? `${name.slice(0, 17)}…` : name;
     return drawn;
   }
 
-  #drawNode(drawn, node, [x, y], radius, { share, words }, tasks, isSlow) {
+  #drawNode(drawn, node, [x, y], radius, isLight, tasks) {
     set(drawn.group, { transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` });
-    if (isSlow) set(drawn.group, { "aria-label": `node ${node.name}, ${words}` });
-    const held = tasks.filter((task) => task.name in node.rows);
-    const width = radius > 14 ? 5 : 2.5;
-    set(drawn.core, { r: radius, fill: share === null ? "var(--link)" : colourAt(share) });
-    set(drawn.halo, { r: radius + (width + 2) * held.length + 9 });
+    const held = tasks.filter((task) => task.name in node.rows), width = WIDTH * radius;
+    const outer = radius * (1 + FIRST + STEP * held.length);
+    set(drawn.core, { r: radius });
+    set(drawn.halo, { r: outer + 0.2 * radius });
     while (drawn.rings.length < held.length) {
       drawn.rings.push(make("circle", { class: "ring" }));
       drawn.core.before(drawn.rings.at(-1));
     }
     drawn.rings.forEach((ring, i) => {
       const task = held[i];
-      set(ring, { visibility: task ? "visible" : "hidden", r: radius + 4 + i * (width + 2),
+      set(ring, { visibility: task ? "visible" : "hidden", r: radius * (1 + FIRST + i * STEP),
         "stroke-width": width, stroke: task ? `var(--task-${task.colour})` : "none",
-        class: task?.with.length || width < 5 ? "ring" : "ring alone" });
+        "stroke-dasharray": task?.with.length || width < 2.5 ? "none" : `${width} ${0.8 * width}` });
     });
     const half = radius * 0.9, sign = radius * 0.45, off = radius * 0.95;
     set(drawn.cross, { d: `M${-half} ${-half}L${half} ${half}M${half} ${-half}L${-half} ${half}` });
     set(drawn.lie, { d: `M${off - sign} ${-off + sign}h${2 * sign}l${-sign} ${-2 * sign}Z` });
-    const below = radius + 4 + held.length * (width + 2) + 20, isLong = node.name.length > 4;
-    const inside = share !== null && isDark(share) ? "#fff" : "#16191d";
+    const below = outer + 20, isLong = node.name.length > 4;
     set(drawn.text, { "font-size": isLong ? 22 : radius * 0.95, y: isLong ? below : 0,
-      visibility: radius > (isLong ? 30 : 9) ? "visible" : "hidden",
-      fill: isLong ? "var(--ink)" : inside });
+      visibility: radius > (isLong ? 30 : 14) ? "visible" : "hidden",
+      fill: isLong ? "var(--ink)" : isLight ? "#fff" : "#16191d" });
   }
 
   #onKey(event) {

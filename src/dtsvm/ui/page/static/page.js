@@ -217,11 +217,12 @@ function drawLists(frame) {
     ([kind, text, role]) => element(kind, text, role ? { class: role } : {}));
 }
 
-// An interval as a line with a dot: shares from 0 to `most` over the picture's width.
+// An interval as a line with a dot: shares from 0 to `most` over 96 % of the picture's width.
+const across = (share, most) => `${(2 + (96 * Math.min(share, most)) / most).toFixed(2)}%`;
+
 function intervalMark(kind, [share, low, high], y, most) {
-  const at = (value) => 4 + (592 * Math.min(value, most)) / most;
-  return `<g class="${kind}-mark"><line x1="${at(low)}" x2="${at(high)}" y1="${y}" y2="${y}"/>`
-    + `<circle cx="${at(share)}" cy="${y}" r="5"/></g>`;
+  return `<g class="${kind}-mark"><line x1="${across(low, most)}" x2="${across(high, most)}" y1="${y}" y2="${y}"/>`
+    + `<circle cx="${across(share, most)}" cy="${y}" r="5"/></g>`;
 }
 
 function drawAdvice(frame) {
@@ -230,13 +231,12 @@ function drawAdvice(frame) {
   const most = Math.max(0.05, ...advice.flatMap(({ alone, together, unseen }) => [alone[2], together[2], unseen]));
   fill($("advice"), advice, ({ sentence, alone, together, unseen }) => {
     const box = element("div");
-    const x = 4 + (592 * unseen) / most;
     const words = `alone ${percent(alone[0])}, together ${percent(together[0])}, on test rows ${percent(unseen)}`;
     box.append(element("p", sentence));
     const picture = element("div", "", { role: "img", "aria-label": words });
-    picture.innerHTML = `<svg viewBox="0 0 680 54">${intervalMark("apart", alone, 12, most)}${intervalMark("joined", together, 30, most)}`
-      + `<path class="unseen-mark" d="M${x - 5} 25l10 10M${x + 5} 25l-10 10"/>`
-      + `<text x="4" y="50">0 %</text><text x="596" y="50" text-anchor="end">${percent(most)}</text></svg>`;
+    picture.innerHTML = `<svg>${intervalMark("apart", alone, 12, most)}${intervalMark("joined", together, 30, most)}`
+      + `<text class="unseen-mark" x="${across(unseen, most)}" y="30">×</text>`
+      + `<text x="2%" y="50">0 %</text><text x="98%" y="50" text-anchor="end">${percent(most)}</text></svg>`;
     box.append(picture);
     return box;
   });
@@ -267,6 +267,10 @@ function drawControls(frame) {
   if (frame.loss !== undefined && document.activeElement !== $("loss")) {
     $("loss").value = Math.round(100 * frame.loss);
     write($("loss-shown"), `${$("loss").value} %`);
+  }
+  if (frame.speed !== undefined && document.activeElement !== $("pace")) {
+    $("pace").value = Math.log10(frame.speed);
+    write($("pace-shown"), String(Number(frame.speed.toPrecision(2))));
   }
 }
 

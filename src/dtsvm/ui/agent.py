@@ -20,7 +20,7 @@ from dtsvm.svm.model_file import save_model
 from dtsvm.ui.show import print_table, short
 
 try:
-    from dtsvm.prepare import Preparation
+    from dtsvm.runtime.agent.node.agreed import Agreed
     from dtsvm.runtime.agent.node.preparing import Preparing
     from dtsvm.runtime.agent.node.scoring import Scoring
     from dtsvm.runtime.agent.process.agreement import agree, route
@@ -31,9 +31,9 @@ try:
     from dtsvm.runtime.agent.process.stream import Limits
     from dtsvm.runtime.agent.process.transport import Transport
     from dtsvm.runtime.agent.site.checkpoint import repaired
-    from dtsvm.runtime.agent.site.columns import begin_preparing, keep_plan
+    from dtsvm.runtime.agent.site.columns import begin_preparing, keep_agreed
     from dtsvm.runtime.agent.site.config import Config, read_config
-    from dtsvm.runtime.agent.site.site import Site
+    from dtsvm.runtime.agent.site.site import Site, told_before
 
     IS_INSTALLED = True
 except ImportError:  # said when a command is called, so that 'dtsvm --help' works without
@@ -77,14 +77,14 @@ def _need_extra() -> None:
 async def _run(config: Config, credentials: Credentials | None, rounds: int | None) -> None:
     identity = credentials.signer if credentials else None
     stopped = _stopped_by_signals()
-    preparing = preparation = None
-    if config.prepare is not None:
-        preparing = begin_preparing(config, identity)
-        preparation = await _prepared(config, credentials, preparing, stopped)
-        if preparation is None:
+    preparing = agreed = None
+    if config.agrees:
+        preparing = begin_preparing(config, identity, told_before(config).later)
+        agreed = await _agreed(config, credentials, preparing, stopped)
+        if agreed is None:
             return
     _say_privacy(config)
-    site = Site(config, save_model, identity, preparation)
+    site = Site(config, save_model, identity, agreed)
     node = site.node
     transport = Transport(
         config.name,
@@ -121,22 +121,22 @@ def _stopped_by_signals() -> asyncio.Event:
     return stopped
 
 
-async def _prepared(
+async def _agreed(
     config: Config, credentials: Credentials | None, preparing: Preparing, stopped: asyncio.Event
-) -> Preparation | None:
+) -> Agreed | None:
     """Return what the network agrees on, or agreed on before; None if told to leave meanwhile."""
-    if preparing.plan is None:
+    if preparing.agreed is None:
 
         def links(hear: Callable[[str, bytes], object]) -> Transport:
             return Transport(config.name, config.listen, config.neighbours, credentials, hear)
 
         await agree(preparing, links, config.folder, config.timing, stopped)
-    if preparing.plan is None:
+    if preparing.agreed is None:
         return None
-    preparation = keep_plan(config, preparing.plan)
-    for note in preparing.plan.notes:
+    keep_agreed(config, preparing.agreed)
+    for note in preparing.plan.notes if preparing.plan else ():
         logging.getLogger("dtsvm").info(note)
-    return preparation
+    return preparing.agreed
 
 
 @click.command()

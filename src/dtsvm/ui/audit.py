@@ -16,9 +16,9 @@ from dtsvm.svm.model_file import save_model
 from dtsvm.ui.show import print_json, print_table
 
 try:
-    from dtsvm.prepare import Preparation
     from dtsvm.runtime.agent.audit.trial import Outcome, Target, around, split
     from dtsvm.runtime.agent.audit.trial import audit as attack
+    from dtsvm.runtime.agent.node.agreed import Agreed
     from dtsvm.runtime.agent.site.columns import begin_preparing
     from dtsvm.runtime.agent.site.config import Config, read_config
     from dtsvm.runtime.agent.site.site import Site
@@ -65,24 +65,26 @@ def audit(config: Path, level: str | None, most: int, as_json: bool) -> None:
 
 def _blocks(config: Config) -> dict[str, Any]:
     """Return the rows of every task as the node would train on them."""
-    site = Site(config, save_model, None, _preparation(config))
-    held = site.node.holdings
+    site = Site(config, save_model, None, _agreed(config))
     tables = site.node.state.tables
-    found = {task: tables.rows_of(holding.slot) for task, holding in held.items()}
+    first = {task: site.node.holding(site.node.lanes(task)[0]) for task in site.node.tasks}
+    found = {task: tables.rows_of(holding.slot) for task, holding in first.items()}
     found = {task: block for task, block in found.items() if len(block[1])}
     if not found:
         raise DataError(f"{config.path}: no task has rows, so there is nothing to learn.")
     return found
 
 
-def _preparation(config: Config) -> Preparation | None:
-    """The network's plan if it is here, or what the node's own rows would give."""
-    if config.prepare is None:
+def _agreed(config: Config) -> Agreed | None:
+    """What the network agreed on if it is here, or what the node's own rows would give."""
+    if not config.agrees:
         return None
     preparing = begin_preparing(config, None)
-    if preparing.plan is not None:
-        return Preparation.from_plan(preparing.plan, min_count=config.prepare.min_count)
-    return Preparation(**asdict(config.prepare)).fit(preparing.rows[0])
+    while preparing.agreed is None and not preparing.trouble:
+        preparing.step(is_late=True)
+    if preparing.trouble:
+        raise DataError(f"{config.path}: {preparing.trouble}")
+    return preparing.agreed
 
 
 def _try(

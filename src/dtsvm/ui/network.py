@@ -13,7 +13,13 @@ from dtsvm.problem import Network
 try:
     from dtsvm.runtime.agent.node.names import check_address, check_name
     from dtsvm.runtime.agent.site.certificates import make_request, revoke, sign
-    from dtsvm.runtime.agent.site.config import Common, PrepareConfig, read_config, to_toml
+    from dtsvm.runtime.agent.site.config import (
+        Common,
+        PrepareConfig,
+        TaskConfig,
+        read_config,
+        to_toml,
+    )
     from dtsvm.runtime.agent.site.folders import make_site, write_folder
 
     IS_INSTALLED = True
@@ -108,14 +114,14 @@ def add(site: Path, name: str, links: tuple[str, ...], listen: str, request: Pat
         raise NetworkError(f"{site / name} exists already. Choose another name.")
     configs = {other: read_config(site / other / "node.toml") for other in links}
     first = next(iter(configs.values()))
-    tasks = {t: _task_lines(c.data, c.label, c.labels) for t, c in first.tasks.items()}
+    tasks = {t: _task_lines(c) for t, c in first.tasks.items()}
     around = {other: config.listen for other, config in configs.items()}
     shared = {k: getattr(first.settings, k) for k in vars(first.settings)}
     identity = f"{first.network:016x}"
     couple = "all" if first.couple == (tuple(first.tasks),) else first.couple
     text = to_toml(
         name, identity, listen, around, tasks, shared,
-        Common(first.timing, couple, first.personal, first.prepare),
+        Common(first.timing, couple, first.personal, first.prepare, first.class_weight),
     )  # fmt: skip
     write_folder(site, name, text, request)
     for other, config in configs.items():
@@ -167,6 +173,7 @@ def revoke_(site: Path, certificates: tuple[Path, ...]) -> None:
     click.echo(f"{path}: put it into every node's folder.")
 
 
-def _task_lines(data: Path | None, label: str | None, labels: Any) -> dict[str, Any]:
-    given = {"data": data.name if data else None, "label": label, "labels": labels}
+def _task_lines(task: TaskConfig) -> dict[str, Any]:
+    data = task.data.name if task.data else None
+    given = {"data": data, "label": task.label, "labels": task.labels, "weight": task.weight}
     return {key: value for key, value in given.items() if value is not None}

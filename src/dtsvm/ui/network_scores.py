@@ -44,9 +44,9 @@ def ask_network(path: Path) -> Report:
     model = read_model(config.model)
     report = Report(model, by_node=False)
     for one in model.tasks:
-        found = np.array(counts.get(str(one.task), np.zeros(2 * BINS)))
+        found = np.array(counts.get(str(one.task), ()))
         if found.sum() > 0:
-            report.tasks.append((one, _scores(found), []))
+            report.tasks.append((one, _scores(found, len(one.classes)), []))
     if not report.tasks:
         raise NetworkError(
             "No node holds out rows. Write 'holdout = 0.2' above the first section of every "
@@ -68,8 +68,11 @@ async def _wait_for_counts(folder: Path) -> dict[str, Any]:
     )
 
 
-def _scores(counts: NDArray[np.float64]) -> Scores:
-    """What follows from decision values in bins: ties in a bin count half."""
+def _scores(counts: NDArray[np.float64], n_labels: int) -> Scores:
+    """What follows from counts: a confusion table, or decision values in bins, ties half."""
+    if n_labels > 2:
+        whole = counts.reshape(n_labels, n_labels).round().astype(np.int64)
+        return Scores(whole, math.nan, int(whole.sum(axis=1).max()))
     negative, positive = np.split(counts, 2)
     half = BINS // 2
     table = [[part[:half].sum(), part[half:].sum()] for part in (negative, positive)]

@@ -90,7 +90,7 @@ def test_loss_and_deaths_while_balancing_still_end_at_the_pooled_optimum(seed):
             revive(carrier, network, blocks, name, checkpoint, tick + 2, AUTO)
         carrier.tick()
         if tick % 5 == 0:
-            kept.update({n: dump(v, {"one": 10}) for n, v in carrier.nodes.items()})
+            kept.update({n: dump(v) for n, v in carrier.nodes.items()})
     for name in set(EIGHT) - set(carrier.nodes):
         revive(carrier, network, blocks, name, kept.get(name), 1000, AUTO)
     carrier.run_until_settled()
@@ -120,7 +120,7 @@ def test_a_checkpoint_carries_the_level():
     carrier = Carrier(build(network, blocks, AUTO))
     carrier.meet()
     carrier.run_until_settled()
-    content = dump(carrier.nodes["n1"], {"one": 20})
+    content = dump(carrier.nodes["n1"])
     (again,) = [n for n in build(network, blocks, AUTO, incarnation=2) if n.name == "n1"]
     restore(again, content)
     again.open(0.0)

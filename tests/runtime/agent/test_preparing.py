@@ -128,7 +128,7 @@ def test_what_travels_is_masked_and_only_the_total_is_plain():
     network = Network.line(["a", "b"])
     nodes = meet(network, {"a": table(0), "b": table(1)})
     talk(nodes, network, 2)
-    wave = nodes["b"]._waves["counts"]
+    wave = nodes["b"]._waves["first"]
     plain = encode(np.array([30.0])).tobytes()
     assert wave.parcel("a").up or wave.done
     assert plain not in wave.parcel("a").up

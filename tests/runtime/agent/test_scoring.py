@@ -29,7 +29,7 @@ def meet(network):
                 Entry(other, 1, 1, False, (("flu", 0, 0),), links, agreement=who[other].agreement)
             )
         counts = np.full(2 * BINS, float(i + 1))
-        nodes[name] = Scoring(name, 7, roster, who[name], lambda task, counts=counts: counts)
+        nodes[name] = Scoring(name, 7, roster, who[name], lambda task, n, counts=counts: counts)
     return nodes
 
 
@@ -66,7 +66,7 @@ def test_the_curve_from_bins_is_near_the_curve_from_values():
     rng = np.random.default_rng(0)
     signs = np.where(rng.random(4000) < 0.3, 1.0, -1.0)
     values = signs + 1.5 * rng.normal(size=4000)
-    found = _scores(count_answers(values, signs))
+    found = _scores(count_answers(values[:, None], (signs > 0).astype(int), 2), 2)
     assert abs(found.auc - roc_auc_score(signs, values)) < 2e-3
     assert found.n_wrong == ((values > 0) != (signs > 0)).sum()
     assert found.confusion.sum() == 4000

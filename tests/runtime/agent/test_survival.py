@@ -22,7 +22,15 @@ from dtsvm.runtime.agent.process.metrics import as_text
 from dtsvm.runtime.agent.process.process import ask
 from dtsvm.runtime.agent.process.trouble import Trouble
 from dtsvm.runtime.agent.site import site as site_module
-from dtsvm.runtime.agent.site.checkpoint import _pack, _read, dump, repaired, restore
+from dtsvm.runtime.agent.site.checkpoint import (
+    Told,
+    _pack,
+    _read,
+    dump,
+    read_told,
+    repaired,
+    restore,
+)
 from dtsvm.runtime.agent.site.config import read_config
 from dtsvm.runtime.agent.site.site import Site
 from dtsvm.svm.model_file import save_model
@@ -138,7 +146,7 @@ def test_with_a_full_disk_nothing_is_acknowledged_and_nothing_changed(tmp_path, 
 
     monkeypatch.setattr(site_module, "write_atomically", full)
     answer = tell(site, file=str(tmp_path / "more.csv"), **asked)
-    assert "checkpoint.npz cannot be written: No space left on device." in answer["error"]
+    assert "No space left on device. Nothing was changed" in answer["error"]
     assert (site.node.status(), site.neighbours, site.node.roster.digest) == before
     assert (tmp_path / "a" / "checkpoint.npz").read_bytes() == content
     monkeypatch.undo()
@@ -165,7 +173,7 @@ def test_rows_survive_a_kill_right_after_they_were_acknowledged(tmp_path):
 def test_an_old_checkpoint_is_noticed(caplog):
     blocks = make_blocks(["a", "b"], ["one"])
     a, b = make_node("a", ["b"], blocks), make_node("b", ["a"], blocks)
-    old = dump(a, {"one": 12})
+    old = dump(a)
     for _ in range(3):
         a.tell_owner()
     b.take("a", a.hello(1.0)["b"], 1.0)
@@ -180,9 +188,7 @@ def test_an_old_checkpoint_is_noticed(caplog):
 def test_a_checkpoint_that_counts_too_far_is_refused_and_repaired():
     blocks = make_blocks(["a"], ["one"])
     node = make_node("a", ["b"], blocks)
-    X, y = make_blocks(["a"], ["one"], seed=3)["a", "one"]
-    node.add_rows("one", X, y)
-    content = dump(node, {"one": 12})
+    content = dump(node, Told(later=(("one", "later/000001.csv", 12),)))
     arrays = _read(content, "It")
     head = json.loads(arrays["head"].tobytes())
     head["round"] = MOST_COUNT - 1
@@ -195,7 +201,7 @@ def test_a_checkpoint_that_counts_too_far_is_refused_and_repaired():
     again = make_node("a", ["b"], blocks, incarnation=2)
     restore(again, good)
     assert again.round == 0
-    assert again.status()["tasks"] == {"one": 24}
+    assert read_told(good).later == (("one", "later/000001.csv", 12),)
     assert np.isfinite(again.decision("one")).all()
 
 

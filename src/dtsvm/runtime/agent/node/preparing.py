@@ -1,9 +1,9 @@
-"""Preparation agreed between nodes before the first round: columns by gossip, sums by waves.
+"""What is agreed between nodes before the first round: columns and labels by gossip, sums by waves.
 
-Every node says which columns it has, in words that only it can sign, and passes on what others
-said. Who knows everybody's columns joins them to one schema, or says by name what does not go
-together and waits for it to be mended. Then two masked sums over the network give everybody the
-same plan. Who comes later takes over the plan of a neighbour.
+Every node says which columns and labels it has, in words that only it can sign, and passes on what
+others said. Who knows everybody's joins them to one schema, or says by name what does not go
+together and waits for it to be mended. Then masked sums over the network give everybody the same
+plan. Who comes later takes over what a neighbour has agreed on.
 """
 
 from __future__ import annotations
@@ -11,76 +11,36 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dtsvm.data import Kind, Records, Schema, agree_schemas
 from dtsvm.errors import DtsvmError
 from dtsvm.prepare import Encoded, Plan, agreeing, encode
-from dtsvm.prepare.agree import Steps
 from dtsvm.prepare.encode import MEASURED
 from dtsvm.runtime.agent.node import wire_pb2 as wire
+from dtsvm.runtime.agent.node.agreed import Agreed, Labelled, agree_labels, read_counts
 from dtsvm.runtime.agent.node.identity import Identity
 from dtsvm.runtime.agent.node.masks import pairs
-from dtsvm.runtime.agent.node.names import check_name
+from dtsvm.runtime.agent.node.names import check_name, is_task
+from dtsvm.runtime.agent.node.statement import WISHES, Statement
 from dtsvm.runtime.agent.node.wave import Parcel, Tree, Wave
 
-__all__ = ["Preparing", "Statement", "is_preparing"]
+__all__ = ["Preparing", "is_preparing"]
 
 # Such messages have a protocol number of their own, and what they say in the field for text.
 PROTOCOL = 900
 _FIRST = wire.Message(protocol=PROTOCOL).SerializeToString()
 MOST_BYTES = 4_000_000
 MOST_NODES = 4096
-WAVES = ("counts", "spread")
-
-
-@dataclass(frozen=True)
-class Statement:
-    """What one node says of its columns.
-
-    Parameters
-    ----------
-    name : str
-        The node.
-    incarnation : int
-        Grows with every start of it.
-    links : tuple of str
-        Its neighbours.
-    said : str
-        Its schema, and what it wants of preparation, as JSON.
-    agreement, certificate, signature : str
-        Its half of a key agreement, who it is, and its signature; in hexadecimal.
-    """
-
-    name: str
-    incarnation: int
-    links: tuple[str, ...]
-    said: str
-    agreement: str = ""
-    certificate: str = ""
-    signature: str = ""
-
-    def content(self, network: int) -> bytes:
-        """Return what is signed: every other field, in one spelling."""
-        fields = [
-            "dtsvm columns", network, self.name, self.incarnation, self.links, self.said,
-            self.agreement, self.certificate,
-        ]  # fmt: skip
-        return json.dumps(fields, separators=(",", ":")).encode()
-
-    @property
-    def schema(self) -> Schema:
-        """Its columns."""
-        return Schema.from_dict(json.loads(self.said)["columns"])
-
-    @property
-    def wishes(self) -> dict[str, Any]:
-        """What it wants of preparation, which must be the same everywhere."""
-        return {k: v for k, v in json.loads(self.said).items() if k != "columns"}
+WAVES = ("first", "second", "third")  # one for every sum there may be
+MOST_GROUPS = 256
+Floats = NDArray[np.float64]
+Steps = Generator[Floats, Floats, Agreed]
 
 
 def is_preparing(data: bytes) -> bool:
@@ -110,7 +70,15 @@ class Preparing:
         As in `Preparation`.
     missing_columns : {"refuse", "impute"}
         As in `Preparation`.
-    plan : Plan, optional
+    labels : mapping of str to Labelled
+        Its labels, by task.
+    groups : sequence
+        Tasks that it wants to train together.
+    class_weight : "balanced", dict or None
+        What rows of each label weigh; the same at every node.
+    is_raw : bool
+        Whether numbers are taken as they are, so that only labels are agreed on.
+    agreed : Agreed, optional
         What was agreed before.
     """
 
@@ -122,7 +90,11 @@ class Preparing:
     incarnation: int
     min_count: int = 10
     missing_columns: str = "refuse"
-    plan: Plan | None = None
+    labels: Mapping[str, Labelled] = field(default_factory=dict)
+    groups: Sequence[Sequence[str]] = ()
+    class_weight: Any = None
+    is_raw: bool = False
+    agreed: Agreed | None = None
     trouble: str = ""
     refused: int = 0
     _known: dict[str, Statement] = field(default_factory=dict)
@@ -134,12 +106,21 @@ class Preparing:
     _taken: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        wishes = {"min_count": self.min_count, "missing_columns": self.missing_columns}
+        for task, one in self.labels.items():
+            one.check(task)
         schema = agree_schemas(
             {f"{self.name} ({i})": part.schema for i, part in enumerate(self.rows)},
             self.missing_columns,
         )
-        said = json.dumps({"columns": schema.to_dict(), **wishes}, sort_keys=True)
+        said = json.dumps(
+            {
+                "columns": schema.to_dict(),
+                "labels": {task: one.said() for task, one in self.labels.items()},
+                "groups": [list(group) for group in self.groups],
+                **{name: getattr(self, name) for name in sorted(WISHES)},
+            },
+            sort_keys=True,
+        )
         mine = Statement(
             self.name, self.incarnation, tuple(sorted(self.neighbours)), said,
             self.identity.agreement.hex(), self.identity.certificate.hex(),
@@ -147,11 +128,16 @@ class Preparing:
         signature = self.identity.sign(mine.content(self.network)).hex()
         self._known[self.name] = replace(mine, signature=signature)
 
+    @property
+    def plan(self) -> Plan | None:
+        """How columns become features, once that is agreed."""
+        return self.agreed.plan if self.agreed else None
+
     # Going on
 
     def step(self, *, is_late: bool = False) -> None:
         """Go as far as what is known allows; `is_late`: whoever is not here is not waited for."""
-        if self.plan is not None or not (self._is_whole() or is_late):
+        if self.agreed is not None or not (self._is_whole() or is_late):
             return
         try:
             self._follow()
@@ -178,7 +164,7 @@ class Preparing:
             try:
                 vector = self._steps.send(wave.total)
             except StopIteration as end:
-                self.plan, self.trouble = end.value, ""
+                self.agreed, self.trouble = end.value, ""
                 return
             following = WAVES[WAVES.index(name) + 1]
             self._waves[following].begin(1, vector)
@@ -189,9 +175,28 @@ class Preparing:
         tree = Tree.of(self.name, self._links())
         self._waves = {name: Wave(name, tree, epoch, self._secrets) for name in WAVES}
         schema = self._agree()
+        nodes = {name: one.labels for name, one in sorted(self._known.items())}
+        groups = [group for one in self._known.values() for group in one.groups]
+        classes, by_label = agree_labels(nodes, groups)
         self.trouble = ""
-        self._steps = agreeing(self._encode(schema), self.min_count)
+        self._steps = self._agreeing(schema, classes, by_label)
         self._waves[WAVES[0]].begin(1, next(self._steps))
+
+    def _agreeing(
+        self, schema: Schema, classes: dict[str, tuple[Any, ...]], by_label: frozenset[str]
+    ) -> Steps:
+        """Give this node's part of one sum after another, and be sent the totals."""
+        plan, counts = None, {}
+        if not self.is_raw:
+            plan = yield from agreeing(self._encode(schema), self.min_count)
+        if self.is_raw or self.class_weight == "balanced":
+            own = [self._count(task, labels) for task, labels in sorted(classes.items())]
+            counts = read_counts(classes, self.labels, (yield np.concatenate([np.zeros(0), *own])))
+        return Agreed(plan, classes, by_label, counts)
+
+    def _count(self, task: str, classes: tuple[Any, ...]) -> Floats:
+        mine = self.labels[task].counts if task in self.labels else {}
+        return np.array([float(mine.get(label, 0)) for label in classes])
 
     def _encode(self, schema: Schema) -> Encoded:
         """Return the rows of all tasks here; there may be none."""
@@ -216,6 +221,8 @@ class Preparing:
         found = {name: one.schema for name, one in nodes.items()}
         # A node without rows has no columns, and no say in them.
         schemas = {name: schema for name, schema in found.items() if schema.columns}
+        if self.is_raw:
+            return Schema(())
         if not schemas:
             raise DtsvmError("No node has rows, so there are no columns to prepare.")
         return agree_schemas(schemas, self.missing_columns)
@@ -247,14 +254,14 @@ class Preparing:
         """Return what a neighbour is told: what it lacks, and this node's part in the sums."""
         said: dict[str, Any] = {
             "digest": self._digest(),
-            "has_plan": self.plan is not None,
+            "has_plan": self.agreed is not None,
             "epoch": self._epoch,
             "waves": {n: _parcel_words(w.parcel(neighbour)) for n, w in self._waves.items()},
         }
         if self._digests.get(neighbour) != self._digest():
             said["statements"] = [vars(one) for _, one in sorted(self._known.items())]
-        if neighbour in self._late and self.plan is not None:
-            said["plan"] = self.plan.to_dict()
+        if neighbour in self._late and self.agreed is not None:
+            said["agreed"] = self.agreed.to_dict()
         return bytes(
             wire.Message(
                 protocol=PROTOCOL, network=self.network, sender=self.name,
@@ -264,7 +271,7 @@ class Preparing:
 
     def lacks_plan(self, neighbour: str) -> bool:
         """Whether a neighbour has said that it has no plan, and there is one here."""
-        return neighbour in self._late and self.plan is not None
+        return neighbour in self._late and self.agreed is not None
 
     # Being told
 
@@ -281,18 +288,32 @@ class Preparing:
             raise ValueError("not for this node")
         said = json.loads(message.said_settings)
         fresh = [self._checked(entry) for entry in said.get("statements", ())]
-        plan = Plan.from_dict(said["plan"]) if said.get("plan") else None
+        agreed = Agreed.from_dict(said["agreed"]) if said.get("agreed") else None
         for one in fresh:
             known = self._known.get(one.name)
             if one.name != self.name and (known is None or one.incarnation > known.incarnation):
                 self._known[one.name] = one
         self._digests[peer] = str(said["digest"])
         (self._late.discard if said["has_plan"] else self._late.add)(peer)
-        if plan is not None and self.plan is None:
-            self.plan, self.trouble = plan, ""
+        if agreed is not None and self.agreed is None:
+            self._take_over(agreed)
         if said["epoch"] == self._epoch:
             for name, wave in self._waves.items():
                 wave.hear(peer, _read_parcel(said["waves"][name]))
+
+    def _take_over(self, agreed: Agreed) -> None:
+        """Go on with what a neighbour has agreed on, if this node's own rows fit it."""
+        for task, mine in self.labels.items():
+            known = agreed.classes.get(task, ())
+            strange = next((label for label in mine.counts if known and label not in known), None)
+            if strange is not None:
+                self.trouble = (
+                    f"Task {task!r} has labels {list(known)!r} in the network; rows here have "
+                    f"{strange!r}, too. Agree anew with 'dtsvm tell NODE prepare' at a node that "
+                    "trains, or take the rows away."
+                )
+                return
+        self.agreed, self.trouble = agreed, ""
 
     def _checked(self, entry: dict[str, Any]) -> Statement:
         one = Statement(**{**entry, "links": tuple(check_name(n) for n in entry["links"])})
@@ -305,8 +326,10 @@ class Preparing:
             raise ValueError("a statement that its node did not sign")
         if len(self._known) >= MOST_NODES or len(one.links) >= MOST_NODES:
             raise ValueError("too many nodes")
-        if not {"min_count", "missing_columns"} <= one.wishes.keys():
+        if not one.wishes.keys() >= WISHES or len(one.groups) > MOST_GROUPS:
             raise ValueError("a statement without wishes")
+        if not all(is_task(task) for task in one.labels) or len(one.labels) > MOST_GROUPS:
+            raise ValueError("a statement about no tasks")
         _ = one.schema  # refuses what is no schema
         return one
 

@@ -35,20 +35,38 @@ def is_scoring(data: bytes) -> bool:
     return data.startswith(_FIRST)
 
 
-def count_answers(values: Floats, signs: Floats) -> Floats:
-    """Count decision values v by v/(1 + |v|) in equal bins: first of −1 rows, then of +1 rows.
+def count_answers(values: Floats, codes: NDArray[np.int64], n_labels: int) -> Floats:
+    """Count what decision values say of rows whose label is the `codes`-th of their task's.
+
+    Of two labels, values v by v/(1 + |v|) in equal bins: first of negative rows, then of positive
+    ones. Of more, the confusion table, line by line.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows, n_lanes)
+        Decision values, of one lane or one for each label.
+    codes : ndarray of int
+        Labels.
+    n_labels : int
+        How many labels there are.
 
     Examples
     --------
     >>> import numpy as np
-    >>> found = count_answers(np.array([-1.0, 2.0, 3.0]), np.array([-1.0, -1.0, 1.0]))
+    >>> found = count_answers(np.array([[-1.0], [2.0], [3.0]]), np.array([0, 0, 1]), 2)
     >>> [float(part.sum()) for part in (found[:BINS], found[BINS:], found[BINS // 2 : BINS])]
     [2.0, 1.0, 1.0]
+    >>> count_answers(np.eye(3), np.array([0, 1, 1]), 3).reshape(3, 3).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 1.0], [0.0, 0.0, 0.0]]
     """
+    if n_labels > 2:
+        cell = codes * n_labels + values.argmax(axis=1) if len(codes) else codes
+        return np.bincount(cell, minlength=n_labels**2).astype(float)
+    values = values[:, 0] if values.shape[1] == 1 else values[:, 1] - values[:, 0]
     place = np.clip((values / (1 + np.abs(values)) + 1) / 2 * BINS, 0, BINS - 1).astype(int)
     place = np.where(values > 0, np.maximum(place, BINS // 2), np.minimum(place, BINS // 2 - 1))
     return np.concatenate(
-        [np.bincount(place[signs == s], minlength=BINS).astype(float) for s in (-1, 1)]
+        [np.bincount(place[codes == k], minlength=BINS).astype(float) for k in (0, 1)]
     )
 
 
@@ -67,17 +85,17 @@ class Scoring:
     identity : Identity
         With whom secrets are shared.
     count : callable
-        Returns this node's counts of a task, `2 * BINS` numbers.
+        Returns this node's counts of a task that has so many lanes, as `count_answers` does.
     """
 
     name: str
     network: int
     roster: Roster
     identity: Identity
-    count: Callable[[str], Floats]
+    count: Callable[[str, int], Floats]
     refused: int = 0
     _wave: Wave | None = None
-    _tasks: tuple[str, ...] = ()
+    _tasks: dict[str, int] = field(default_factory=dict)  # and their lanes
     _heard_of: set[str] = field(default_factory=set)
 
     def ask(self) -> None:
@@ -91,7 +109,8 @@ class Scoring:
         wave = self._fresh()
         if wave.is_open or wave.total is None:
             return None
-        parts = np.split(wave.total, len(self._tasks)) if self._tasks else []
+        lengths = [2 * BINS if n < 3 else n * n for n in self._tasks.values()]
+        parts = np.split(wave.total, np.cumsum(lengths)[:-1]) if lengths else []
         return dict(zip(self._tasks, parts, strict=True))
 
     def _fresh(self) -> Wave:
@@ -99,7 +118,8 @@ class Scoring:
         if self._wave is None or self._wave.epoch != self.roster.digest:
             names, links = self.roster.map(self.name)
             tree = Tree.of(self.name, links)
-            self._tasks = tuple(sorted({t for n in names for t in self.roster.tasks_at(n)}))
+            lanes = self.roster.main_lanes(names)
+            self._tasks = {task: len(some) for task, some in sorted(lanes.items())}
             was_open = self._wave is not None and self._wave.is_open
             self._wave = Wave("scores", tree, self.roster.digest, lambda: self._secrets(names))
             if was_open:
@@ -112,7 +132,7 @@ class Scoring:
         return [(self.identity.shared(half), self.name < other) for other, half in halves]
 
     def _add(self, wave: Wave, number: int) -> None:
-        counts = [self.count(task) for task in self._tasks]
+        counts = [self.count(task, n) for task, n in self._tasks.items()]
         wave.begin(number, np.concatenate([np.zeros(0), *counts]))
 
     # Saying and being told

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dtsvm.prepare import Plan
+from dtsvm.runtime.agent.node.agreed import Agreed
 from dtsvm.runtime.agent.node.preparing import Preparing, is_preparing
 from dtsvm.runtime.agent.node.scoring import is_scoring
 from dtsvm.runtime.agent.node.timing import Timing
@@ -31,8 +31,8 @@ async def agree(
     folder: Path,
     timing: Timing,
     stopped: asyncio.Event,
-) -> Plan | None:
-    """Talk to the neighbours until there is a plan; None if the owner ends it before.
+) -> Agreed | None:
+    """Talk to the neighbours until all have agreed; None if the owner ends it before.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ async def agree(
         stack.callback(server.close)
         await _talk(preparing, transport, timing, stopped, news)
         await transport.flush(1.0)
-    return preparing.plan
+    return preparing.agreed
 
 
 async def _talk(
@@ -75,7 +75,7 @@ async def _talk(
     news: asyncio.Event,
 ) -> None:
     born, said_at, said = time.monotonic(), 0.0, ""
-    while preparing.plan is None and not stopped.is_set():
+    while preparing.agreed is None and not stopped.is_set():
         now = time.monotonic()
         preparing.step(is_late=now - born > timing.start_seconds)
         words = _words(preparing)

@@ -1,6 +1,7 @@
-"""A node on disk: λ, estimates, edge states, levels and later rows; no pickle, read back whole.
+"""A node on disk: λ, estimates, edge states and levels; no pickle, read back whole.
 
-Rows that the configuration names are not repeated: their digest tells whether they are the same.
+Rows are not repeated: they are in the files that the configuration names, and in copies of those
+that were added later. A digest tells whether they are the same.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ from numpy.typing import NDArray
 
 from dtsvm.data.files import digest_of
 from dtsvm.errors import ModelFileError
+from dtsvm.runtime.agent.node.lanes import is_main
 from dtsvm.runtime.agent.node.node import Node
 from dtsvm.runtime.agent.node.refuse import MOST_COUNT
 
 __all__ = ["Told", "dump", "kept_round", "read_told", "repaired", "restore"]
 
-FORMAT, VERSION = "dtsvm agent", 5
+FORMAT, VERSION = "dtsvm agent", 6
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -37,35 +39,30 @@ class Told:
         Neighbours of the configuration that it talks to no more.
     left : tuple of str
         Tasks of the configuration that have left.
+    later : tuple of (str, str, int)
+        Task, file and number of the rows that were added later.
     """
 
     linked: dict[str, str] = field(default_factory=dict)
     unlinked: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
+    later: tuple[tuple[str, str, int], ...] = ()
 
 
-def dump(
-    node: Node,
-    n_first: dict[str, int],
-    told: Told | None = None,
-    change: dict[str, Any] | None = None,
-) -> bytes:
+def dump(node: Node, told: Told | None = None, change: dict[str, Any] | None = None) -> bytes:
     """Return a checkpoint.
 
     Parameters
     ----------
     node : Node
         The node.
-    n_first : dict
-        How many rows of each task the configuration gives.
     told : Told, optional
         What else its owner told it.
     change : dict, optional
-        A change that is about to be made: `said` of tasks that train together, or `rows` as
-        (task, X, y).
+        A change that is about to be made, such as what is `said` of tasks that train together.
     """
     told, change = told or Told(), change or {}
-    tasks, arrays = _rows(node, n_first, told, change.get("rows"))
+    tasks, arrays = _tasks(node, told)
     edges = node.ends.edge_states()
     arrays["penalty"] = np.array([penalty for penalty, _ in edges.values()]).reshape(-1, 2)
     shape = (-1, 2, node.n_features + 1)
@@ -84,46 +81,58 @@ def dump(
         "linked": told.linked,
         "unlinked": told.unlinked,
         "left": told.left,
+        "later": told.later,
         "edges": list(edges),
         "levels": node.balancer.levels(),
     }
     return _pack(head, arrays)
 
 
-def _rows(
-    node: Node, n_first: dict[str, int], told: Told, more: Any
-) -> tuple[list[dict[str, Any]], Arrays]:
-    """Return the tasks and their arrays; a digest stands for rows of the configuration."""
+def _tasks(node: Node, told: Told) -> tuple[list[dict[str, Any]], Arrays]:
+    """Return the tasks and the numbers of their lanes; a digest stands for the rows."""
     arrays: Arrays = {}
     tasks = []
-    held = {task: h for task, h in sorted(node.holdings.items()) if task not in told.left}
-    for i, (task, holding) in enumerate(held.items()):
-        tables = node.state.tables
-        X, y = tables.rows_of(holding.slot)
-        dual = tables.rows["dual"][tables.row_slots[holding.slot]]
-        n = n_first.get(task, 0)
+    tables = node.state.tables
+    for task in sorted(node.tasks):
+        if task in told.left:
+            continue
+        n = node.n_rows(task)
+        lanes = {name: node.holdings[name].slot for name in node.lanes(task)}
+        first = len(arrays) // 2
         tasks.append(
-            {"task": task, "n_first": n, "first": digest_of({"X": X[:n], "y": y[:n]}).hex()}
+            {"task": task, "n": n, "rows": _digest(node, task, n), "lanes": [*lanes], "at": first}
         )
-        if more and more[0] == task:
-            X, y = np.concatenate([X, more[1]]), np.concatenate([y, more[2]])
-            dual = np.concatenate([dual, np.zeros(len(more[2]))])
-        arrays[f"X{i}"], arrays[f"y{i}"], arrays[f"dual{i}"] = X[n:], y[n:], dual
-        arrays[f"estimate{i}"] = node.state.estimate(holding.slot)
+        for i, slot in enumerate(lanes.values(), first):
+            arrays[f"dual{i}"] = tables.rows["dual"][tables.row_slots[slot]]
+            arrays[f"estimate{i}"] = node.state.estimate(slot)
     return tasks, arrays
 
 
+def _digest(node: Node, task: str, n: int) -> str:
+    """Tell the first n rows of a task, and their labels."""
+    tables = node.state.tables
+    slots = [node.holdings[name].slot for name in node.lanes(task) if is_main(name)]
+    X, _ = tables.rows_of(slots[0])
+    rows = {"X": X[:n]} if isinstance(X, np.ndarray) else _sparse(X[:n])
+    sides = {f"y{k}": tables.rows_of(slot)[1][:n] for k, slot in enumerate(slots)}
+    return digest_of({**rows, **sides}).hex()
+
+
+def _sparse(X: Any) -> Arrays:
+    return {"data": X.data, "indices": X.indices.astype(np.int64), "indptr": X.indptr}
+
+
 def restore(node: Node, content: bytes, where: str = "The checkpoint") -> None:
-    """Take over what `dump` returned into a node that has entered its tasks with its first rows."""
+    """Take over what `dump` returned into a node that has entered its tasks with all their rows."""
     arrays = _read(content, where)
     head = json.loads(arrays["head"].tobytes())
     _check_head(node, head, arrays, where)
     presence = node.presence
     presence.incarnation = max(presence.incarnation, head["incarnation"] + 1)
     presence.told = presence.restored = head["n_told"]
-    for i, kept in enumerate(head["tasks"]):
-        if kept["task"] in node.holdings:
-            _restore_task(node, kept, arrays, i)
+    for kept in head["tasks"]:
+        if kept["task"] in node.tasks:
+            _restore_task(node, kept, arrays)
     said = {(one, other): (stamp, is_so) for one, other, stamp, is_so in head["said"]}
     node.say({**presence.said, **said})
     node.round = head["round"]
@@ -157,7 +166,8 @@ def _check_head(node: Node, head: dict[str, Any], arrays: Arrays, where: str) ->
 def read_told(content: bytes, where: str = "The checkpoint") -> Told:
     """Return what a node's owner told it, beyond its configuration."""
     head = json.loads(_read(content, where)["head"].tobytes())
-    return Told(dict(head["linked"]), tuple(head["unlinked"]), tuple(head["left"]))
+    later = tuple((task, file, n) for task, file, n in head["later"])
+    return Told(dict(head["linked"]), tuple(head["unlinked"]), tuple(head["left"]), later)
 
 
 def kept_round(content: bytes, where: str = "The checkpoint") -> int:
@@ -176,10 +186,9 @@ def repaired(
     head = json.loads(arrays["head"].tobytes())
     head.update(round=0, incarnation=0, edges=[], levels={})
     head.update({"left": []} if with_left else {})
-    n_rows = 0
-    for i in range(len(head["tasks"])):
-        n_rows += len(arrays[f"y{i}"])
-        for name in (f"dual{i}", f"estimate{i}"):
+    n_rows = sum(n for _, _, n in head["later"])
+    for name in arrays:
+        if name.startswith(("dual", "estimate")):
             arrays[name] = np.zeros_like(arrays[name])
     arrays["penalty"], arrays["edge_state"] = arrays["penalty"][:0], arrays["edge_state"][:0]
     return _pack(head, arrays), n_rows
@@ -193,14 +202,21 @@ def _pack(head: dict[str, Any], arrays: Arrays) -> bytes:
     return buffer.getvalue()
 
 
-def _restore_task(node: Node, kept: dict[str, Any], arrays: Arrays, i: int) -> None:
-    state, slot = node.state, node.holdings[kept["task"]].slot
-    X, y = state.tables.rows_of(slot)
-    is_same = len(y) == kept["n_first"] and digest_of({"X": X, "y": y}).hex() == kept["first"]
-    if len(arrays[f"y{i}"]):
-        node.add_rows(kept["task"], arrays[f"X{i}"], arrays[f"y{i}"])
-    # If the data file was changed λ begins anew; the estimate is still a good start.
-    state.iterates.begin_at(slot, arrays[f"estimate{i}"], arrays[f"dual{i}"] if is_same else None)
+def _restore_task(node: Node, kept: dict[str, Any], arrays: Arrays) -> None:
+    """Let lanes go on; those that were not there, and λ of other rows, begin anew."""
+    state, n = node.state, kept["n"]
+    n_now = node.n_rows(kept["task"])
+    is_same = n_now >= n and _digest(node, kept["task"], n) == kept["rows"]
+    for i, name in enumerate(kept["lanes"], kept["at"]):
+        if name in node.holdings:
+            slot, dual = node.holdings[name].slot, arrays[f"dual{i}"]
+            n_new = state.n_rows(slot) - len(dual)
+            if is_same and n_new >= 0:
+                state.iterates.begin_at(
+                    slot, arrays[f"estimate{i}"], np.append(dual, np.zeros(n_new))
+                )
+            else:  # the estimate is still a good start
+                state.iterates.begin_at(slot, arrays[f"estimate{i}"])
 
 
 def _read(content: bytes, where: str) -> Arrays:

@@ -1,48 +1,71 @@
-"""A site's columns: its files read before the network agrees, and the plan kept beside them."""
+"""A site's columns and labels: files read before the network agrees, and what is agreed kept."""
 
 from __future__ import annotations
 
 import json
 import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dtsvm.data import read_records
+from dtsvm.data import Records, read_records, read_rows
 from dtsvm.data.files import write_atomically
 from dtsvm.data.holdout import held_out
 from dtsvm.errors import NetworkError
 from dtsvm.prepare import Preparation
-from dtsvm.prepare.plan import Plan
+from dtsvm.runtime.agent.node.agreed import Agreed, Labelled
 from dtsvm.runtime.agent.node.identity import Identity, Nameless
 from dtsvm.runtime.agent.node.preparing import Preparing
-from dtsvm.runtime.agent.site.config import Config, PrepareConfig
+from dtsvm.runtime.agent.site.config import Config, PrepareConfig, TaskConfig
 
-__all__ = ["begin_preparing", "is_held", "keep_plan"]
+__all__ = ["begin_preparing", "is_held", "keep_agreed", "prepared"]
 
-FILE = "preparation.json"
+FILE = "agreed.json"
+Later = Sequence[tuple[str, str, int]]
 
 
-def begin_preparing(config: Config, identity: Identity | None) -> Preparing:
+def begin_preparing(config: Config, identity: Identity | None, later: Later = ()) -> Preparing:
     """Read the site's files; what was agreed before is taken over."""
     wishes = config.prepare or PrepareConfig()
-    rows = []
+    rows, labels = [], {}
     for task, given in config.tasks.items():
-        if given.data is None:
-            continue
-        found = read_records(
-            given.data,
-            roles={"label": given.label},
-            features=given.features,
-            kinds=wishes.kinds,
-        )
-        assert found.y is not None
-        rows.append(found.take(np.flatnonzero(~is_held(config, task, found.y))))
+        parts = [] if given.data is None else [_first(config, task, given)]
+        parts += [
+            _records(config, given, config.folder / file)
+            for owner, file, _ in later
+            if owner == task and config.prepare is not None
+        ]
+        counts = Counter(label for _, y in parts for label in y.tolist())
+        labels[task] = Labelled(given.labels, dict(sorted(counts.items(), key=str)))
+        rows += [found for found, _ in parts if found is not None]
     return Preparing(
         config.name, config.network, tuple(config.neighbours), rows, identity or Nameless(),
-        time.time_ns() // 1000, wishes.min_count, wishes.missing_columns, _kept_plan(config),
+        time.time_ns() // 1000, wishes.min_count, wishes.missing_columns, labels, config.couple,
+        config.class_weight, config.prepare is None, _kept(config),
     )  # fmt: skip
+
+
+def _first(config: Config, task: str, given: TaskConfig) -> tuple[Records | None, NDArray[Any]]:
+    """The rows of a task's own file that are trained on, and their labels."""
+    assert given.data is not None
+    found, y = _records(config, given, given.data)
+    mine = np.flatnonzero(~is_held(config, task, y))
+    return None if found is None else found.take(mine), y[mine]
+
+
+def _records(config: Config, given: TaskConfig, path: Path) -> tuple[Records | None, NDArray[Any]]:
+    if config.prepare is None:
+        rows = read_rows(path, label=given.label, features=given.features, weight=given.weight)
+        assert rows.y is not None
+        return None, rows.y
+    roles = {"label": given.label, "weight": given.weight}
+    found = read_records(path, roles=roles, features=given.features, kinds=config.prepare.kinds)
+    assert found.y is not None
+    return found, found.y
 
 
 def is_held(config: Config, task: str, y: NDArray[Any]) -> NDArray[np.bool_]:
@@ -50,27 +73,33 @@ def is_held(config: Config, task: str, y: NDArray[Any]) -> NDArray[np.bool_]:
     return held_out(f"{config.name} {task}", config.holdout, 0, y, None)
 
 
-def keep_plan(config: Config, plan: Plan) -> Preparation:
-    """Write what was agreed beside the checkpoint, and return it."""
+def prepared(config: Config, agreed: Agreed | None) -> Preparation | None:
+    """Return how columns become features, if they are prepared."""
+    if agreed is None or agreed.plan is None:
+        return None
     wishes = config.prepare or PrepareConfig()
-    made = Preparation.from_plan(
-        plan, min_count=wishes.min_count, missing_columns=wishes.missing_columns
+    return Preparation.from_plan(
+        agreed.plan, min_count=wishes.min_count, missing_columns=wishes.missing_columns
     )
+
+
+def keep_agreed(config: Config, agreed: Agreed) -> None:
+    """Write what was agreed beside the checkpoint."""
     path = config.folder / FILE
     try:
-        write_atomically(path, json.dumps(made.to_dict(), indent=1).encode(), is_private=True)
+        write_atomically(path, json.dumps(agreed.to_dict(), indent=1).encode(), is_private=True)
     except OSError as error:
         raise NetworkError(f"{path} cannot be written: {error.strerror}. Make room.") from error
-    return made
 
 
-def _kept_plan(config: Config) -> Plan | None:
+def _kept(config: Config) -> Agreed | None:
     path = config.folder / FILE
     if not path.exists():
         return None
     try:
-        return Plan.from_dict(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError) as error:
+        return Agreed.from_dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise NetworkError(
-            f"{path} cannot be used ({error}). Remove it, and the network's plan is taken over."
+            f"{path} cannot be used ({error}). Remove it, and what the network has agreed on is "
+            "taken over."
         ) from error

@@ -12,7 +12,7 @@ from typing import Any
 from dtsvm.errors import NetworkError, ParameterError, did_you_mean
 from dtsvm.prepare import Preparation
 from dtsvm.problem import Privacy, Settings
-from dtsvm.problem.settings import positive
+from dtsvm.problem.settings import positive, refusal
 from dtsvm.runtime.agent.node.names import check_address, check_name, is_task
 from dtsvm.runtime.agent.node.timing import Timing
 from dtsvm.runtime.agent.process.credentials import Credentials
@@ -22,7 +22,7 @@ __all__ = ["Common", "Config", "PrepareConfig", "TaskConfig", "read_config", "to
 
 SECTIONS = (
     "name", "network", "listen", "model", "couple", "personal", "tls", "neighbours", "settings",
-    "timing", "tasks", "metrics", "prepare", "holdout", "privacy",
+    "timing", "tasks", "metrics", "prepare", "holdout", "privacy", "class_weight",
 )  # fmt: skip
 
 
@@ -32,8 +32,9 @@ class TaskConfig:
 
     data: Path | None = None
     label: str | None = None
-    labels: tuple[Any, Any] | None = None  # negative, positive
+    labels: tuple[Any, ...] | None = None  # negative and positive, or all of several
     features: tuple[str, ...] | None = None
+    weight: str | None = None  # the column of rows' weights
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,12 @@ class Config:
     prepare: PrepareConfig | None = None
     holdout: float = 0.0
     privacy: Privacy = field(default_factory=Privacy)
+    class_weight: Any = None
+
+    @property
+    def agrees(self) -> bool:
+        """Whether nodes agree on something before the first round; the same at every node."""
+        return self.prepare is not None or self.class_weight is not None
 
     @property
     def folder(self) -> Path:
@@ -130,7 +137,20 @@ def read_config(path: Path) -> Config:
         prepare=_prepare(path, content["prepare"]) if "prepare" in content else None,
         privacy=_privacy(path, content),
         holdout=_holdout(path, content.get("holdout", 0.0)),
+        class_weight=_class_weight(path, content.get("class_weight")),
     )
+
+
+def _class_weight(path: Path, given: Any) -> Any:
+    """Return "balanced", or a number for each label, or for each label of each task."""
+    if given is None or given == "balanced":
+        return given
+    if not isinstance(given, dict) or not given:
+        raise refusal(str(path), "class_weight", "'balanced' or a table of numbers", given)
+    for name, value in given.items():
+        for label, number in value.items() if isinstance(value, dict) else [(name, value)]:
+            positive(str(path), f"class_weight of {label}", number)
+    return given
 
 
 def _holdout(path: Path, given: Any) -> float:
@@ -146,11 +166,19 @@ def _privacy(path: Path, content: dict[str, Any]) -> Privacy:
         if name not in known:
             raise ParameterError(f"{path}: [privacy] has {name!r}. {did_you_mean(name, known)}")
     found = Privacy.checked(str(path), **given)
-    for name in ("prepare", "holdout"):
-        if found.level == "dp" and content.get(name):
+    if found.level != "dp":
+        return found
+    for name in ("prepare", "holdout", "class_weight"):
+        if content.get(name):
             raise ParameterError(
                 f"{path}: '{name}' adds up numbers without noise, which differential privacy does "
                 "not allow. Leave it out, and scale columns by numbers that are known to all."
+            )
+    for task, lines in content["tasks"].items():
+        if "weight" in lines or len(lines.get("labels", ())) > 2:
+            raise ParameterError(
+                f"{path}: task {task!r} has weights or more than two labels, so that one row may "
+                "count several times; differential privacy is proved for rows that count once."
             )
     return found
 
@@ -208,13 +236,17 @@ def _task(path: Path, task: str, given: Any, folder: Path) -> TaskConfig:
     if "data" in given and "label" not in given:
         raise NetworkError(f"{path}: task {task!r} has data, but names no label column.")
     labels, features = given.get("labels"), given.get("features")
-    if labels is not None and len(labels) != 2:
-        raise NetworkError(f"{path}: task {task!r} needs two labels, negative and positive.")
+    if labels is not None and (len(labels) < 2 or len(set(labels)) != len(labels)):
+        raise NetworkError(
+            f"{path}: task {task!r} needs two labels, negative and positive, or more of them, "
+            "all different."
+        )
     return TaskConfig(
         data=folder / given["data"] if "data" in given else None,
         label=given.get("label"),
-        labels=(labels[0], labels[1]) if labels else None,
+        labels=tuple(labels) if labels else None,
         features=tuple(features) if features else None,
+        weight=given.get("weight"),
     )
 
 
@@ -226,6 +258,7 @@ class Common:
     couple: Sequence[Sequence[str]] | str = "all"
     personal: bool = False
     prepare: PrepareConfig | None = None
+    class_weight: Any = None
 
 
 def to_toml(
@@ -246,6 +279,7 @@ def to_toml(
         'model = "model.json"',
         f'couple = {_value(common.couple):19}# train together: "all", [] or [["a", "b"]]',
         *(["personal = true"] if common.personal else []),
+        *_class_weight_lines(common.class_weight),
         "",
         "[tls]",
         'ca = "ca.pem"',
@@ -269,6 +303,10 @@ def to_toml(
     return "\n".join(lines) + "\n"
 
 
+def _class_weight_lines(chosen: Any) -> list[str]:
+    return [] if chosen is None else [f"class_weight = {_value(chosen)}  # the same at every node"]
+
+
 def _prepare_lines(prepare: PrepareConfig | None) -> list[str]:
     if prepare is None:
         return []
@@ -290,6 +328,8 @@ def _text(value: str) -> str:
 def _value(value: Any) -> str:
     if isinstance(value, str):
         return _text(value)
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_text(str(k))} = {_value(v)}" for k, v in value.items()) + " }"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(_value(item) for item in value) + "]"
     return repr(value)

@@ -1,0 +1,167 @@
+"""A site's rows as its node trains on them: features, lanes, weights; and those held out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dtsvm.data import Rows, read_records, read_rows
+from dtsvm.data.labels import begin_classes, check_labels, label_codes
+from dtsvm.errors import DataError, did_you_mean
+from dtsvm.prepare import Preparation
+from dtsvm.problem.weights import class_weights
+from dtsvm.runtime.agent.node.agreed import Agreed
+from dtsvm.runtime.agent.node.lanes import Lane, lane_names, make_lanes
+from dtsvm.runtime.agent.site.columns import is_held, prepared
+from dtsvm.runtime.agent.site.config import Config, TaskConfig
+
+__all__ = ["Block", "SiteRows"]
+
+Floats = NDArray[np.float64]
+Classes = tuple[Any, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Rows of one task: features, dense or CSR, labels and weights, if not all are 1."""
+
+    X: Any
+    y: NDArray[Any]
+    weight: Floats | None = None
+
+    def take(self, mine: NDArray[np.bool_]) -> Block:
+        """Return some of the rows."""
+        return Block(self.X[mine], self.y[mine], None if self.weight is None else self.weight[mine])
+
+
+class SiteRows:
+    """Reads a site's files as the network has agreed to.
+
+    Parameters
+    ----------
+    config : Config
+        The node's TOML file, read.
+    agreed : Agreed, optional
+        What all nodes have agreed on; without it, labels are those of the node's own rows.
+    """
+
+    def __init__(self, config: Config, agreed: Agreed | None) -> None:
+        self.config, self.agreed = config, agreed
+        self.preparation: Preparation | None = prepared(config, agreed)
+        self.feature_names: tuple[str, ...] | None = None
+        self.classes: dict[str, Classes] = {}
+        self.held: dict[str, Block] = {}  # rows that nobody trains on
+        self.first = {task: self._read_first(task, given) for task, given in config.tasks.items()}
+        self._weights = self._class_weights()
+
+    # Reading
+
+    def read(self, task: str, path: Path | str) -> Block:
+        """Read the rows of a task from a file, columns found by name."""
+        given = self.config.tasks[task]
+        features = given.features if self.feature_names is None else self.feature_names
+        rows = self._read(path, given, features)
+        assert rows.y is not None
+        if task in self.classes:
+            check_labels(len(rows.y), rows.y, task, self.classes[task])
+        if self.feature_names is None:
+            self.feature_names = rows.feature_names
+        return Block(rows.X, rows.y, rows.weight)
+
+    def _read(self, path: Path | str, given: TaskConfig, features: Sequence[str] | None) -> Rows:
+        if self.preparation is None:
+            return read_rows(path, label=given.label, features=features, weight=given.weight)
+        roles = {"label": given.label, "weight": given.weight}
+        records = read_records(path, roles=roles, features=(), only=True)
+        X = self.preparation.transform(records)
+        names = self.preparation.plan_.names
+        return Rows(X, records.y, None, None, names, records.weight)
+
+    def _read_first(self, task: str, given: TaskConfig) -> Block:
+        known = self.agreed.classes.get(task) if self.agreed else None
+        if given.data is None:
+            self.classes[task] = known or begin_classes(task, None, given.labels)
+            made = self.preparation
+            n_features = len(given.features or ()) if made is None else len(made.plan_.names)
+            return Block(np.zeros((0, n_features)), np.zeros(0))
+        block = self.read(task, given.data)
+        self.classes[task] = known or begin_classes(task, block.y, given.labels)
+        check_labels(len(block.y), block.y, task, self.classes[task])
+        held = is_held(self.config, task, block.y)
+        self.held[task] = block.take(held)
+        return block.take(~held) if held.any() else block
+
+    # What is trained on
+
+    def lanes(self, task: str, y: NDArray[Any]) -> list[Lane]:
+        """Return the lanes of a task, with the side of every row."""
+        return make_lanes(self._names(task), self.classes[task], y)
+
+    def weight(self, task: str, block: Block) -> Floats | None:
+        """Return what rows weigh, their class's weight included; None if all are 1."""
+        if self._weights is None:
+            return block.weight
+        found = self._weights[task][label_codes(block.y, self.classes[task])]
+        return found if block.weight is None else found * block.weight
+
+    def _names(self, task: str) -> list[str]:
+        classes = self.classes[task]
+        if self.agreed is not None:
+            is_split = task in self.agreed.by_label
+        else:
+            near = [t for group in self.config.couple if task in group for t in group]
+            is_split = any(len(self.classes.get(other, ())) > 2 for other in near)
+        return lane_names(task, classes, by_label=is_split)
+
+    def _class_weights(self) -> dict[str, Floats] | None:
+        chosen, agreed = self.config.class_weight, self.agreed
+        if chosen is None or agreed is None:
+            return None
+        every = agreed.classes
+        owner = str(self.config.path)
+        spelled = _spelled(chosen, every) if isinstance(chosen, Mapping) else chosen
+        counts = [np.array(agreed.counts.get(task, np.ones(len(every[task])))) for task in every]
+        found = class_weights(spelled, every, counts, owner)
+        return dict(zip(every, found, strict=True))
+
+    def described(self) -> str:
+        """What all nodes' rows must be made of, for a sentence where they are not."""
+        text = ", ".join(self.feature_names or ())
+        if self.preparation is not None:
+            plan = json.dumps(self.preparation.plan_.to_dict(), sort_keys=True)
+            text = f"prepared {_short(plan)}"
+        elif len(text) > 500:
+            text = f"{text[:500]}… {_short(text)}"
+        if self._weights is not None:
+            weights = {task: w.tolist() for task, w in sorted(self._weights.items())}
+            text += f"; class weights {_short(json.dumps(weights))}"
+        return text
+
+
+def _short(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _spelled(chosen: Mapping[str, Any], classes: Mapping[str, Classes]) -> dict[Any, Any]:
+    """Name labels as the rows do: the keys of a TOML table are always text."""
+    if all(isinstance(value, Mapping) for value in chosen.values()):
+        for task in chosen:
+            if task not in classes:
+                raise DataError(
+                    f"class_weight names task {task!r}. {did_you_mean(task, list(classes))}"
+                )
+        return {task: _spelled_labels(some, classes[task]) for task, some in chosen.items()}
+    return _spelled_labels(chosen, [label for labels in classes.values() for label in labels])
+
+
+def _spelled_labels(chosen: Mapping[str, Any], labels: Sequence[Any]) -> dict[Any, Any]:
+    known = {str(label): label for label in labels}
+    known |= {f"{label:g}": label for label in labels if isinstance(label, float)}
+    return {known.get(name, name): weight for name, weight in chosen.items()}

@@ -1,0 +1,179 @@
+"""Several classes and weights at agents: where pooled scikit-learn and memory end."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from meetings import Carrier
+from sites import Agents, status
+from sklearn.svm import SVC
+from test_preparing import FEATURES, SITES, answers, three_sites
+
+from dtsvm import Network, Session
+from dtsvm.data.sample import read_site
+from dtsvm.prepare import Preparation
+from dtsvm.problem import Settings
+from dtsvm.runtime.agent.node.lanes import lane_names, make_lanes
+from dtsvm.runtime.agent.node.node import Node
+from dtsvm.svm.model_file import read_model
+from dtsvm.ui import main
+
+MARK = {"north": ",", "south": ";", "west": "\t", "new": ","}
+TASKS = {"one": ("u", "v", "w"), "two": ("u", "w", "x"), "pair": ("u", "v")}
+
+
+def make_rows(rng, names, tasks, n=30, p=4):
+    """Rows by (node, task); the last node lacks one label of every task."""
+    found = {}
+    for task in tasks:
+        for name in names:
+            labels = TASKS[task] if name != names[-1] else TASKS[task][:-1]
+            y = rng.choice(labels, n)
+            shift = np.array([ord(label) % 3 for label in y])[:, None]
+            found[name, task] = rng.normal(size=(n, p)) + shift * rng.normal(size=p), y
+    return found
+
+
+def make_nodes(network, rows, settings, weight=None, by_label=()):
+    nodes = []
+    for name in network.nodes:
+        node = Node(name, list(network.neighbours(name)), 4, Settings(**settings), 7, 1)
+        tasks = [task for who, task in rows if who == name]
+        for task in tasks:
+            X, y = rows[name, task]
+            names = lane_names(task, TASKS[task], by_label=task in by_label)
+            own = None if weight is None else weight[name, task]
+            node.enter(task, X, make_lanes(names, TASKS[task], y), TASKS[task], own)
+        if len(tasks) > 1:
+            node.couple(tasks)
+        nodes.append(node)
+    return nodes
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_agents_with_several_classes_end_where_a_session_ends(is_weighted):
+    names, settings = list("abc"), {"C": 0.1, "tol": 1e-9}
+    rng = np.random.default_rng(0)
+    network, rows = Network.ring(names), make_rows(rng, names, ["one", "two"])
+    weight = {k: rng.uniform(0.2, 3.0, len(y)) for k, (_, y) in rows.items()}
+    live = Session(network, **settings)
+    for (name, task), (X, y) in rows.items():
+        own = weight[name, task] if is_weighted else None
+        live.enter(name, task, X, y, labels=TASKS[task], sample_weight=own)
+    live.couple("one", "two")
+    live.run()
+    nodes = make_nodes(network, rows, settings, weight if is_weighted else None)
+    carrier = Carrier(nodes)
+    carrier.meet()
+    carrier.run_until_settled()
+    for task in ("one", "two"):
+        right = live.classifier(task)
+        whole = np.column_stack([right.coef_, right.intercept_])
+        for node in nodes:
+            mine = [node.certified(lane).sum(axis=0) for lane in node.lanes(task)]
+            np.testing.assert_allclose(mine, whole, atol=2e-5)
+    assert nodes[0].status()["tasks"] == {"one": 30, "two": 30}
+    X = nodes[0].state.tables.matrix.X
+    assert len(X) < 3 * 60  # all lanes share one copy of the rows
+
+
+def test_a_task_that_leaves_takes_all_its_lanes_along():
+    names = list("ab")
+    rows = make_rows(np.random.default_rng(1), names, ["one", "two"])
+    nodes = make_nodes(Network.line(names), rows, {"C": 0.1, "tol": 1e-6})
+    carrier = Carrier(nodes)
+    carrier.meet()
+    for _ in range(5):
+        carrier.tick()
+    for node in nodes:
+        node.leave_task("one")
+    carrier.run_until_settled()
+    assert all(node.tasks == ["two"] for node in nodes)
+    assert not any(node.refused for node in nodes)
+
+
+@pytest.mark.parametrize("theirs", [("u", "v"), ("u", "v", "x"), ("a", "b", "c")])
+def test_a_neighbour_with_other_classes_is_refused(theirs, caplog):
+    one, other = (Node(name, ["a", "b"], 4, Settings(), 7, 1) for name in "ab")
+    for node, classes in ((one, TASKS["one"]), (other, theirs)):
+        node.enter("one", None, make_lanes(lane_names("one", classes), classes, []), classes)
+    assert not one.take("b", other.hello(0.0)["a"], 0.0)
+    assert "it has other labels for task 'one'" in caplog.text
+
+
+def with_outcome(name):
+    """A site's own file with two columns more: an outcome of three kinds, and a weight."""
+    text = read_site(name).decode("utf-8-sig")
+    lines = list(csv.reader(io.StringIO(text), delimiter=MARK[name]))
+    rng = np.random.default_rng(len(name))
+    place = lines[0].index("readmitted")
+    out = [[*lines[0], "outcome", "stay"]]
+    for line in lines[1:]:
+        is_worse = name != "west" and rng.random() < 0.4
+        outcome = ("ward" if is_worse else "home") if line[place] == "no" else "return"
+        stay = f"{rng.uniform(0.5, 2.0):.3f}"
+        out.append([*line, outcome, stay.replace(".", ",") if name == "south" else stay])
+    found = io.StringIO()
+    csv.writer(found, delimiter=MARK[name]).writerows(out)
+    return found.getvalue()
+
+
+def pooled_decisions(folder, balanced):
+    """One SVC for each outcome on the pooled rows, prepared as one table."""
+    tables = []
+    for name in (*SITES, "new"):
+        style = {"south": {"decimal": ",", "thousands": "."}, "west": {"na_values": "."}}
+        text = io.StringIO(with_outcome(name))
+        table = pd.read_csv(text, sep=MARK[name], **style.get(name, {}))
+        if name == "west":
+            table["smoker"] = table["smoker"].map({1: "yes", 0: "no"})
+        tables.append(table.rename(columns=lambda c: c.split(" (")[0]))
+    rows, new = pd.concat(tables[:3], ignore_index=True), tables[3]
+    made = Preparation().fit(rows[FEATURES])
+    X, y = made.transform(rows[FEATURES]), rows["outcome"]
+    classes, counts = np.unique(y, return_counts=True)
+    weight = rows["stay"].to_numpy()
+    if balanced:
+        weight = weight * y.map(dict(zip(classes, len(y) / (3 * counts), strict=True))).to_numpy()
+    fits = [SVC(kernel="linear", C=1.0, tol=1e-9).fit(X, y == k, weight) for k in classes]
+    values = np.column_stack([one.decision_function(made.transform(new[FEATURES])) for one in fits])
+    return classes, values
+
+
+@pytest.mark.slow
+def test_three_messy_files_of_three_classes_with_weights_equal_pooled_scikit_learn(
+    tmp_path, monkeypatch
+):
+    site = tmp_path / "site"
+    three_sites(site)
+    monkeypatch.chdir(tmp_path)
+    for name in SITES:
+        (site / name / "rows.csv").write_text(with_outcome(name))
+        toml = site / name / "node.toml"
+        text = toml.read_text().replace('labels = ["no", "yes"]', 'weight = "stay"')
+        text = text.replace('label = "readmitted"', 'label = "outcome"')
+        text = text.replace("tol = 1e-06", "tol = 1e-08")
+        toml.write_text('class_weight = "balanced"\n' + text)
+    (tmp_path / "new.csv").write_text(with_outcome("new"))
+    classes, values = pooled_decisions(tmp_path, balanced=True)
+    with Agents(site) as agents:
+        for name in SITES:
+            agents.start(name)
+        agents.settle(SITES)
+        agents.wait_for(lambda: all((site / name / "model.json").exists() for name in SITES))
+        assert status(site, "west")["tasks"] == {"all": 80}
+    for name in SITES:
+        path = site / name / "model.json"
+        one = read_model(path).tasks[0]
+        assert one.classes == tuple(classes)
+        found = answers(path)
+        assert found["label"].tolist() == classes[values.argmax(axis=1)].tolist()
+        np.testing.assert_allclose(found["decision"], values.max(axis=1), atol=1e-3)
+    for command in (["inspect", str(path)], ["evaluate", str(path), "new.csv", "--json"]):
+        done = CliRunner().invoke(main, command)
+        assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["tasks"][0]["labels"] == classes.tolist()

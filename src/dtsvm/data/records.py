@@ -150,6 +150,11 @@ def _records(
     kinds: Mapping[str, str],
     only: bool,
 ) -> Records:
+    if table.matrix is not None:
+        raise DataError(
+            f"{table.path} has CSR rows, whose columns are numbers to be taken as they are. Train "
+            "with --raw, or at agents without [prepare] in every node.toml."
+        )
     bare = _without_units(table)
     found = {role: _role(bare, role, roles.get(role)) for role in ROLES}
     names = _chosen(bare, features, {n: role for role, n in found.items() if n}, only)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import vstack
 
 from dtsvm.data.columns import find_numbers, require_numbers, require_values, weights_of
 from dtsvm.data.tables import Table, file_stem, read_table
@@ -25,7 +26,7 @@ class Rows:
 
     Attributes
     ----------
-    X : ndarray of float64, shape (n_rows, n_features)
+    X : ndarray of float64 or CSR, shape (n_rows, n_features)
         The features, all finite.
     y : ndarray of shape (n_rows,) or None
         The labels as given, whole numbers, floats or strings.
@@ -39,7 +40,7 @@ class Rows:
         A sentence for every column that is no feature because it holds no numbers.
     """
 
-    X: NDArray[np.float64]
+    X: Any
     y: NDArray[Any] | None
     task: NDArray[Any] | None
     node: NDArray[Any] | None
@@ -92,7 +93,8 @@ def read_rows(
     A CSV file has its column names on the first line and commas, semicolons or tabs between
     values. Parquet needs pyarrow or polars. An npz file holds the features as a matrix ``X``, their
     names, if they have any, as ``feature_names`` (else x0, x1, …), and one array for each other
-    column; arrays called ``task`` and ``node`` are taken for what they say.
+    column; arrays called ``task`` and ``node`` are taken for what they say. CSR rows are held as
+    ``data``, ``indices``, ``indptr`` and ``shape`` instead of ``X``, and stay CSR.
 
     Examples
     --------
@@ -126,19 +128,36 @@ def _arrange(table: Table, asked: dict[str, str | None], features: Sequence[str]
     if roles["weight"] is not None:
         _require_column(table, roles["weight"], "the weight", table.columns)
         weight = weights_of(table, roles["weight"])
-    if features is None:
-        chosen = _numeric_columns(table, taken)
+    chosen: dict[str, Any]
+    if table.matrix is not None:
+        X, chosen = _sparse_columns(table, features)
     else:
-        chosen = _listed_columns(table, features, taken)
+        chosen = (
+            _numeric_columns(table, taken)
+            if features is None
+            else _listed_columns(table, features, taken)
+        )
+        X = np.column_stack(list(chosen.values()))
     return Rows(
-        np.column_stack(list(chosen.values())),
+        X,
         values["label"],
         values["task"],
         values["node"],
         tuple(chosen),
         weight,
-        _left_out(table, taken, chosen) if features is None else (),
+        _left_out(table, taken, chosen) if features is None and table.matrix is None else (),
     )
+
+
+def _sparse_columns(table: Table, features: Sequence[str] | None) -> tuple[Any, dict[str, None]]:
+    """Return CSR rows and the names of their columns, all or those listed."""
+    if features is None or tuple(features) == table.candidates:
+        return table.matrix, dict.fromkeys(table.candidates)
+    place = {name: j for j, name in enumerate(table.candidates)}
+    for name in features:
+        if name not in place:
+            raise DataError(f"{table.path} has no feature {name!r} among its CSR columns.")
+    return table.matrix[:, [place[name] for name in features]], dict.fromkeys(features)
 
 
 def _left_out(table: Table, taken: Iterable[str], chosen: Iterable[str]) -> tuple[str, ...]:
@@ -198,12 +217,12 @@ def _join(files: list[Path], parts: list[Rows]) -> Rows:
         if set(part.feature_names) != set(names):
             raise DataError(_difference(files[0], names, file, part.feature_names))
     refuse_other_labels([file_stem(file) for file in files], parts)
-    X = [part.X[:, [part.feature_names.index(name) for name in names]] for part in parts]
+    X = [_in_order(part, names) for part in parts]
     node = join_values(files, [part.node for part in parts], "node")
     if node is None and len(files) > 1:
         node = _nodes_by_file(files, parts)
     return Rows(
-        np.ascontiguousarray(np.concatenate(X)),
+        _stacked(files, X),
         join_values(files, [part.y for part in parts], "label"),
         join_values(files, [part.task for part in parts], "task"),
         node,
@@ -211,6 +230,24 @@ def _join(files: list[Path], parts: list[Rows]) -> Rows:
         join_values(files, [part.weight for part in parts], "weight"),
         tuple(note for part in parts for note in part.notes),
     )
+
+
+def _in_order(part: Rows, names: tuple[str, ...]) -> Any:
+    if part.feature_names == names:
+        return part.X
+    place = {name: j for j, name in enumerate(part.feature_names)}
+    return part.X[:, [place[name] for name in names]]
+
+
+def _stacked(files: list[Path], parts: list[Any]) -> Any:
+    """Put rows one after another: all of them dense, or all of them CSR."""
+    sparse = [not isinstance(X, np.ndarray) for X in parts]
+    if len(set(sparse)) > 1:
+        one, other = files[sparse.index(True)], files[sparse.index(False)]
+        raise DataError(f"{one} has CSR rows and {other} has dense ones. Write them alike.")
+    if sparse[0]:
+        return parts[0] if len(parts) == 1 else vstack(parts, format="csr")
+    return np.ascontiguousarray(np.concatenate(parts))
 
 
 def _difference(one: Path, ones: Sequence[str], other: Path, others: Sequence[str]) -> str:
@@ -270,4 +307,4 @@ def _nodes_by_file(files: list[Path], parts: list[Rows]) -> NDArray[Any]:
             f"{count} files are called {stem!r}, so their names cannot tell their nodes apart. "
             "Rename them, or name a node column."
         )
-    return np.repeat([file_stem(file) for file in files], [len(part.X) for part in parts])
+    return np.repeat([file_stem(file) for file in files], [part.X.shape[0] for part in parts])

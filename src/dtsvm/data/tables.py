@@ -15,12 +15,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from dtsvm.data.delimited import read_csv_text
 from dtsvm.data.text import STDIN
 from dtsvm.errors import DataError, MissingExtraError, did_you_mean
 
 __all__ = ["Cells", "Table", "file_stem", "read_table"]
+
+MOST_COLUMNS = 2**24  # of CSR rows: each has a name
+CSR = {"data", "indices", "indptr", "shape"}  # what scipy.sparse.save_npz writes
 
 # Text straight from a CSV file, or values that already have a type.
 Cells = tuple[str, ...] | NDArray[Any]
@@ -46,6 +50,8 @@ class Table:
         The columns whose role ("task", "node") their name alone settles, as in npz.
     units : dict of str to str
         The units of columns whose heading gave one, once names and units are told apart.
+    matrix : CSR, optional
+        The candidates of an npz file with CSR rows, which are no `columns` then.
     """
 
     path: Path
@@ -55,6 +61,7 @@ class Table:
     lines: Sequence[int] = ()
     roles: dict[str, str] = field(default_factory=dict)
     units: dict[str, str] = field(default_factory=dict)
+    matrix: Any = None
 
     def place(self, row: int) -> str:
         """Name the place of a row, counted from 0, for an error message."""
@@ -202,6 +209,12 @@ def _read_npz(path: Path) -> Table:
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
         raise DataError(f"{path} is damaged ({error}). Write it with numpy.savez.") from error
     X = arrays.pop("X", None)
+    matrix = _csr(path, arrays) if X is None and arrays.keys() >= CSR else None
+    if matrix is not None:
+        names = _feature_names(path, arrays.pop("feature_names", None), matrix.shape[1])
+        roles = {role: role for role in ("task", "node") if role in arrays}
+        given: dict[str, Cells] = {**arrays}
+        return Table(path, given, names, matrix.shape[0], roles=roles, matrix=matrix)
     if X is None or X.ndim != 2:
         found = "has no array 'X'" if X is None else f"has an array 'X' of shape {X.shape}"
         raise DataError(f"{path} {found}. Store the features as X, one row a sample.")
@@ -211,6 +224,36 @@ def _read_npz(path: Path) -> Table:
     for name in arrays.keys() & columns.keys():
         raise DataError(f"{path} has both a feature and an array called {name!r}. Rename one.")
     return Table(path, {**columns, **arrays}, names, len(X), roles=roles)
+
+
+def _csr(path: Path, arrays: dict[str, NDArray[Any]]) -> Any:
+    """Take the arrays of CSR rows out of a file's; refuse what is none."""
+    data, indices, indptr, shape = (
+        arrays.pop(name) for name in ("data", "indices", "indptr", "shape")
+    )
+    kind = arrays.pop("format", None)
+    arrays.pop("_is_array", None)
+    try:
+        if kind is not None and kind.item() not in (b"csr", "csr"):
+            raise ValueError(f"its format is {kind.item()!r}")
+        if shape.shape != (2,) or data.dtype.kind not in "fiub":
+            raise ValueError("its shape is no pair, or its values are no numbers")
+        if shape[1] > MOST_COLUMNS:
+            raise ValueError(f"it claims {int(shape[1]):,} columns, more than {MOST_COLUMNS:,}")
+        found = csr_array((data.astype(np.float64), indices, indptr), shape=tuple(shape.tolist()))
+        found.check_format(full_check=True)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise DataError(
+            f"{path} holds CSR rows that cannot be read: {str(error).rstrip('.')}. Write data, "
+            "indices, indptr and shape of a scipy.sparse.csr_array with numpy.savez."
+        ) from error
+    if not np.isfinite(found.data).all():
+        row = int(
+            np.searchsorted(found.indptr, np.flatnonzero(~np.isfinite(found.data))[0], "right")
+        )
+        raise DataError(f"{path}, row {row}: a value is not finite. Give every row numbers.")
+    found.sum_duplicates()
+    return found
 
 
 def _array(path: Path, file: Any, name: str) -> NDArray[Any]:

@@ -144,7 +144,7 @@ def _tasks(estimator: DTSVMCV) -> range:
 
 def _of_task(estimator: DTSVMCV, rows: Rows, t: int) -> NDArray[np.bool_]:
     if rows.task is None:
-        return np.full(len(rows.X), True)
+        return np.full(rows.X.shape[0], True)
     return np.asarray(rows.task == estimator.tasks_.tolist()[t])
 
 

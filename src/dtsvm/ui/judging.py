@@ -106,7 +106,7 @@ def judge(model: Model, rows: ModelRows, by_node: bool) -> Report:
     report = Report(model, by_node)
     truth = _positions(model, rows)
     whole = answer(model, rows)
-    shifted = np.zeros(len(rows.X), bool)
+    shifted = np.zeros(rows.X.shape[0], bool)
     for one in model.tasks:
         mine = np.flatnonzero(rows.task == one.task)
         if not len(mine):
@@ -136,7 +136,7 @@ def _count(
 def _positions(model: Model, rows: ModelRows) -> NDArray[np.int64]:
     """Where each row's label stands among its task's; a strange label is refused."""
     assert rows.y is not None
-    found = np.zeros(len(rows.X), np.int64)
+    found = np.zeros(rows.X.shape[0], np.int64)
     for one in model.tasks:
         mine = np.flatnonzero(rows.task == one.task)
         classes = list(one.classes)

@@ -59,7 +59,7 @@ def predict(
         click.echo(text, nl=False)
     else:
         write_text(out, text)
-        click.echo(f"{len(rows.X):,} predictions: {out}", err=True)
+        click.echo(f"{rows.X.shape[0]:,} predictions: {out}", err=True)
 
 
 def _to_csv(model: Model, rows: ModelRows) -> str:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import click
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import vstack
 
 from dtsvm.data import Kind, Records, Rows, read_records, read_rows
 from dtsvm.data.columns import levels_of
@@ -40,7 +41,7 @@ class Asked:
 class ModelRows(NamedTuple):
     """Rows as a model takes them; without `node` the network's averaged answer is wanted."""
 
-    X: NDArray[np.float64]
+    X: Any
     y: NDArray[Any] | None
     task: NDArray[Any]
     node: NDArray[Any] | None
@@ -73,7 +74,7 @@ def rows_for_model(model: Model, files: Sequence[Path], asked: Asked) -> ModelRo
     roles = {"label": asked.label, "task": column, "node": node}
     rows, kept = _read(model, files, roles, asked)
     tasks, nodes = [one.task for one in model.tasks], list(model.network.nodes)
-    n = len(rows.X)
+    n = rows.X.shape[0]
     return ModelRows(
         rows.X,
         rows.y,
@@ -85,9 +86,9 @@ def rows_for_model(model: Model, files: Sequence[Path], asked: Asked) -> ModelRo
 
 def answer(model: Model, rows: ModelRows, node: Any = None) -> Answers:
     """Ask the model about every row: each row's own node, one node, or the network."""
-    positions, values = np.zeros(len(rows.X), np.int64), np.zeros(len(rows.X))
-    probabilities = np.full(len(rows.X), np.nan)
-    nodes = np.full(len(rows.X), node, object) if rows.node is None else rows.node
+    positions, values = np.zeros(rows.X.shape[0], np.int64), np.zeros(rows.X.shape[0])
+    probabilities = np.full(rows.X.shape[0], np.nan)
+    nodes = np.full(rows.X.shape[0], node, object) if rows.node is None else rows.node
     for one in model.tasks:
         for name in dict.fromkeys(nodes[rows.task == one.task].tolist()):
             mine = np.flatnonzero((rows.task == one.task) & _equals(nodes, name))
@@ -123,7 +124,8 @@ def _read(
     if asked.missing_columns is not None:
         made.missing_columns = asked.missing_columns
     parts = [read_records(file, roles=roles, features=(), only=True) for file in files]
-    X = np.concatenate([made.transform(part) for part in parts])
+    made_of = [made.transform(part) for part in parts]
+    X = vstack(made_of, format="csr") if made.sparse else np.concatenate(made_of)
     y, task, node = (
         join_values(list(files), [getattr(part, name) for part in parts], role)
         for name, role in (("y", "label"), ("task", "task"), ("node", "node"))

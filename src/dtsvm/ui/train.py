@@ -136,7 +136,7 @@ def _model(estimator: Any, rows: TrainingRows, choice: Choice) -> Model:
 
 
 def _held_rows(model: Model, rows: Rows) -> ModelRows:
-    task = np.full(len(rows.X), model.tasks[0].task) if rows.task is None else rows.task
+    task = np.full(rows.X.shape[0], model.tasks[0].task) if rows.task is None else rows.task
     return ModelRows(rows.X, rows.y, task, None, {})
 
 
@@ -274,7 +274,7 @@ def _report(estimator: Any, found: TrainingRows, out: Path) -> None:
 
 
 def _task_line(one: TaskModel, rows: Rows) -> list[str]:
-    mine = np.full(len(rows.X), True) if rows.task is None else rows.task == one.task
+    mine = np.full(rows.X.shape[0], True) if rows.task is None else rows.task == one.task
     said = one.choose(one.decide(rows.X[mine]))
     labels = rows.y[mine].tolist()  # type: ignore[index]
     wrong = np.array([one.classes[k] != label for k, label in zip(said, labels, strict=True)])

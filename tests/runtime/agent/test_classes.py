@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 from meetings import Carrier
+from scipy.sparse import csr_array
 from sites import Agents, status
 from sklearn.svm import SVC
 from test_preparing import FEATURES, SITES, answers, three_sites
@@ -19,7 +20,10 @@ from dtsvm.prepare import Preparation
 from dtsvm.problem import Settings
 from dtsvm.runtime.agent.node.lanes import lane_names, make_lanes
 from dtsvm.runtime.agent.node.node import Node
-from dtsvm.svm.model_file import read_model
+from dtsvm.runtime.agent.site.config import read_config
+from dtsvm.runtime.agent.site.folders import make_site
+from dtsvm.runtime.agent.site.site import Site
+from dtsvm.svm.model_file import read_model, save_model
 from dtsvm.ui import main
 
 MARK = {"north": ",", "south": ";", "west": "\t", "new": ","}
@@ -177,3 +181,45 @@ def test_three_messy_files_of_three_classes_with_weights_equal_pooled_scikit_lea
         done = CliRunner().invoke(main, command)
         assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["tasks"][0]["labels"] == classes.tolist()
+
+
+def sparse_rows(rng, n, p=12):
+    X = rng.normal(size=(n, p)) * (rng.random((n, p)) < 0.25)
+    return X, np.where(X[:, 0] + X[:, 1] + 0.3 * rng.normal(size=n) > 0, "yes", "no")
+
+
+def write_npz(path, X, y):
+    rows = csr_array(X)
+    np.savez(path, data=rows.data, indices=rows.indices, indptr=rows.indptr, shape=rows.shape, y=y)
+
+
+def test_csr_rows_stay_csr_from_the_file_to_the_kernel_and_end_where_dense_ones_end(tmp_path):
+    names, rng = ["a", "b", "c"], np.random.default_rng(3)
+    network = Network.ring(names)
+    task = {"data": "rows.npz", "label": "y", "labels": ["no", "yes"]}
+    address = {n: f"127.0.0.1:{47101 + i}" for i, n in enumerate(names)}
+    make_site(tmp_path / "site", network, address, {"one": task}, {"C": 0.1, "tol": 1e-8})
+    live, nodes = Session(network, C=0.1, tol=1e-8), []
+    for name in names:
+        X, y = sparse_rows(rng, 40)
+        write_npz(tmp_path / "site" / name / "rows.npz", X, y)
+        live.enter(name, "one", X, y)
+        config = read_config(tmp_path / "site" / name / "node.toml")
+        site = Site(config, save_model)
+        more, labels = sparse_rows(rng, 10)
+        write_npz(tmp_path / "more.npz", more, labels)
+        site.tell_rows({"file": str(tmp_path / "more.npz")})
+        live.add_data(name, "one", more, labels)
+        again = Site(config, save_model)
+        assert again.node.n_rows("one") == 50
+        assert again.node.state.tables.matrix.is_sparse
+        nodes.append(again.node)
+    live.run()
+    carrier = Carrier(nodes)
+    carrier.now = max(node.now for node in nodes)
+    carrier.meet()
+    carrier.run_until_settled()
+    right = live.classifier("one")
+    for node in nodes:
+        whole = np.append(right.coef_[0], right.intercept_)
+        np.testing.assert_allclose(node.certified("one").sum(axis=0), whole, atol=1e-4)

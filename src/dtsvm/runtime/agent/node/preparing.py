@@ -78,6 +78,8 @@ class Preparing:
         What rows of each label weigh; the same at every node.
     is_raw : bool
         Whether numbers are taken as they are, so that only labels are agreed on.
+    sparse : bool
+        Whether features are CSR, as in `Preparation`.
     agreed : Agreed, optional
         What was agreed before.
     """
@@ -94,6 +96,7 @@ class Preparing:
     groups: Sequence[Sequence[str]] = ()
     class_weight: Any = None
     is_raw: bool = False
+    sparse: bool = False
     agreed: Agreed | None = None
     trouble: str = ""
     refused: int = 0
@@ -188,7 +191,8 @@ class Preparing:
         """Give this node's part of one sum after another, and be sent the totals."""
         plan, counts = None, {}
         if not self.is_raw:
-            plan = yield from agreeing(self._encode(schema), self.min_count)
+            found = yield from agreeing(self._encode(schema), self.min_count)
+            plan = replace(found, is_centred=not self.sparse)
         if self.is_raw or self.class_weight == "balanced":
             own = [self._count(task, labels) for task, labels in sorted(classes.items())]
             counts = read_counts(classes, self.labels, (yield np.concatenate([np.zeros(0), *own])))

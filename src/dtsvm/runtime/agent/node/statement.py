@@ -11,7 +11,7 @@ from dtsvm.runtime.agent.node.agreed import Labelled
 
 __all__ = ["WISHES", "Statement"]
 
-WISHES = {"min_count", "missing_columns", "class_weight", "is_raw"}
+WISHES = {"min_count", "missing_columns", "class_weight", "is_raw", "sparse"}
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ def begin_preparing(config: Config, identity: Identity | None, later: Later = ()
     return Preparing(
         config.name, config.network, tuple(config.neighbours), rows, identity or Nameless(),
         time.time_ns() // 1000, wishes.min_count, wishes.missing_columns, labels, config.couple,
-        config.class_weight, config.prepare is None, _kept(config),
+        config.class_weight, config.prepare is None, wishes.sparse, _kept(config),
     )  # fmt: skip
 
 
@@ -79,8 +79,9 @@ def prepared(config: Config, agreed: Agreed | None) -> Preparation | None:
         return None
     wishes = config.prepare or PrepareConfig()
     return Preparation.from_plan(
-        agreed.plan, min_count=wishes.min_count, missing_columns=wishes.missing_columns
-    )
+        agreed.plan, min_count=wishes.min_count, missing_columns=wishes.missing_columns,
+        sparse=wishes.sparse,
+    )  # fmt: skip
 
 
 def keep_agreed(config: Config, agreed: Agreed) -> None:

@@ -44,6 +44,7 @@ class PrepareConfig:
     min_count: int = 10
     missing_columns: str = "refuse"
     kinds: dict[str, str] = field(default_factory=dict)
+    sparse: bool = False
 
 
 @dataclass(frozen=True)
@@ -316,6 +317,7 @@ def _prepare_lines(prepare: PrepareConfig | None) -> list[str]:
         f"min_count = {prepare.min_count}",
         f"missing_columns = {_text(prepare.missing_columns)}",
         *([f"kinds = {{ {kinds} }}"] if kinds else []),
+        *(["sparse = true"] if prepare.sparse else []),
         "",
     ]
 

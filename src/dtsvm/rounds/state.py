@@ -5,6 +5,7 @@ A change touches only the slots it concerns; the plan is derived anew before the
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -108,6 +109,11 @@ class State:
         """Learn what cannot be seen from this process."""
         self._elsewhere = elsewhere
         self._touch()
+
+    def know_square(self, square: dict[int, float]) -> None:
+        """Learn the mean squared feature of agents' sets, by slot, better than before."""
+        old = self._elsewhere
+        self.know(replace(old, square={**old.square, **square}))
 
     def adopt_rows(
         self,

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from meetings import Carrier
+from meetings import Carrier, build, make_blocks, make_session
 from scipy.sparse import csr_array
 from sites import Agents, status
 from sklearn.svm import SVC
@@ -223,3 +223,36 @@ def test_csr_rows_stay_csr_from_the_file_to_the_kernel_and_end_where_dense_ones_
     for node in nodes:
         whole = np.append(right.coef_[0], right.intercept_)
         np.testing.assert_allclose(node.certified("one").sum(axis=0), whole, atol=1e-4)
+
+
+def test_a_mixed_bias_is_regularised_at_agents_as_in_memory():
+    names = list("abcd")
+    settings = {"C": 0.01, "tol": 1e-8, "bias": "mixed"}
+    blocks = {
+        (v, t): (3.7 * X + 0.9 * i, y)
+        for i, ((v, t), (X, y)) in enumerate(make_blocks(names, ["one", "two"]).items())
+    }
+    network = Network.ring(names)
+    nodes = build(network, blocks, settings)
+    carrier = Carrier(nodes)
+    carrier.meet()
+    carrier.run_until_settled()
+    live = make_session(network, blocks, settings)
+    live.run()
+    exact = np.mean([(X**2).mean() for X, _ in blocks.values()])
+    for node in nodes:
+        plan = node.state.plan
+        np.testing.assert_allclose(plan.reg[node.holding("one").slot, 2], 1.0 / exact, rtol=1e-12)
+        for task in ("one", "two"):
+            right = live.classifier(task)
+            whole = np.append(right.coef_[0], right.intercept_)
+            np.testing.assert_allclose(node.certified(task).sum(axis=0), whole, atol=1e-5)
+    X, y = make_blocks(["a"], ["one"], n=30, seed=5)["a", "one"]
+    nodes[0].add_rows("one", 20 * X, y)
+    live.add_data("a", "one", 20 * X, y)
+    live.run()
+    for _ in range(3):
+        carrier.tick()
+    carrier.run_until_settled()
+    whole = np.append(live.classifier("two").coef_[0], live.classifier("two").intercept_)
+    np.testing.assert_allclose(nodes[2].certified("two").sum(axis=0), whole, atol=1e-5)

@@ -34,6 +34,7 @@ from dtsvm.runtime.agent.node.member import Member
 from dtsvm.runtime.agent.node.outbox import Head, Outbox
 from dtsvm.runtime.agent.node.pack import Packer
 from dtsvm.runtime.agent.node.refuse import MOST_COUNT, News
+from dtsvm.runtime.agent.node.scaling import Scaler
 from dtsvm.runtime.agent.node.summing import CERTIFICATE, Summing
 from dtsvm.runtime.agent.node.timing import Timing
 
@@ -52,6 +53,8 @@ class Node(Member):
         super().__post_init__()
         self.sums = Summing(self.name, self.roster, self.identity)
         self.balancer = Balancer(self.name, self.state, self.sums, self.ends.begin_anew)
+        is_mixed = self.settings.bias == "mixed" and not self.veil.is_noisy
+        self.scaler = Scaler(self.state, self.sums, is_mixed)
         self.certifier = Certifier(self.state, self.sums, self.veil)
         self._packer = Packer(self.ends, lambda task: self.roster.group(task))
         told = {"personal": self.personal, "columns": self.columns}
@@ -95,6 +98,7 @@ class Node(Member):
         self.sums.begin(teams)
         self.balancer.begin(teams)
         self.certifier.begin(teams)
+        self.scaler.begin(teams)
         reached = self.roster.distances(self.name)
         last = self.roster.last_change(reached)
         self._changed_in = last if last <= self.round + MOST_LEAD else self.round
@@ -122,6 +126,9 @@ class Node(Member):
         self._adapt()
         ahead = max((self.mail[name].newest for name in self.present), default=0)
         self.round = min(max(self.round + 1, ahead), MOST_COUNT - 1)
+        if self.scaler.has_news:
+            self.scaler.apply()
+            self.certifier.doubt()
         has_new_level = self.balancer.has_news and self.balancer.apply()
         if self.state.is_stale:
             self.ends.prepare()
@@ -284,7 +291,7 @@ class Node(Member):
     @property
     def _is_calm(self) -> bool:
         """Whether all are calm, as far as can be told; noise never is, and ends by its budget."""
-        return self.veil.is_noisy or self.calm > self._width
+        return self.veil.is_noisy or (self.calm > self._width and self.scaler.is_known)
 
     def _count_calm(self) -> None:
         """C ← 1 + min(c, c of the neighbours) while calm: c turns of calm as far as c links.
@@ -309,7 +316,7 @@ class Node(Member):
         if has_total is None:
             return False
         has_changed = self.roster.digest != before
-        if has_changed or (has_total and self.balancer.has_news):
+        if has_changed or (has_total and (self.balancer.has_news or self.scaler.has_news)):
             self._wake()  # its neighbours' links pull differently now
         elif self.is_settled and (self.certifier.is_called or self._is_far(peer)):
             self.certifier.doubt()
@@ -370,7 +377,7 @@ class Node(Member):
             "groups": self.groups(),
             "levels": self.balancer.levels(),
             "gap": self.certifier.gap,
-            "lies": self.balancer.n_lies + self.certifier.n_lies,
+            "lies": self.balancer.n_lies + self.certifier.n_lies + self.scaler.n_lies,
             "calm": self.calm,
             "is_settled": self.is_settled,
             "privacy": self.veil.status(),

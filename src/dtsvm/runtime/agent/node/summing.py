@@ -14,9 +14,9 @@ from dtsvm.runtime.agent.node.roster import Roster
 from dtsvm.runtime.agent.node.team import Team
 from dtsvm.runtime.agent.node.wave import Parcel, Tree, Wave
 
-__all__ = ["BALANCE", "CERTIFICATE", "Summing"]
+__all__ = ["BALANCE", "CERTIFICATE", "SCALE", "Summing"]
 
-BALANCE, CERTIFICATE = "b", "c"
+BALANCE, CERTIFICATE, SCALE = "b", "c", "s"
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Summing:
         for team in teams:
             tree = Tree.of(self.name, team.links)
             around = team.neighbours(self.name)
-            for kind in (BALANCE, CERTIFICATE):
+            for kind in (BALANCE, CERTIFICATE, SCALE):
                 name = kind + team.group
                 self.waves[name] = Wave(name, tree, self.epoch, self._secrets(team, around))
                 for other in around:

@@ -1,6 +1,7 @@
 """Choosing C, coupling and company by validation inside the network, from sums that travel."""
 
-from dtsvm.select.bias import best_bias
+from dtsvm.select.at_node import Outcome, choosing_at_node
+from dtsvm.select.bias import best_bias, finding_bias
 from dtsvm.select.candidates import (
     ALL,
     ALONE,
@@ -29,7 +30,7 @@ from dtsvm.select.choosing import (
 )
 from dtsvm.select.evidence import losses, slopes
 from dtsvm.select.folds import agent_name, split
-from dtsvm.select.lift import Lift
+from dtsvm.select.lift import Lift, compact
 from dtsvm.select.margins import Margins, read_table, scale_sums, table
 from dtsvm.select.posterior import weights
 from dtsvm.select.sides import sides
@@ -48,6 +49,7 @@ __all__ = [
     "Lane",
     "Lift",
     "Margins",
+    "Outcome",
     "Rate",
     "Weighed",
     "agent_name",
@@ -55,8 +57,11 @@ __all__ = [
     "candidates",
     "choose",
     "choosing",
+    "choosing_at_node",
+    "compact",
     "describe",
     "difference",
+    "finding_bias",
     "first_alike",
     "losses",
     "moments",

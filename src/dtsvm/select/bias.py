@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["best_bias"]
+__all__ = ["best_bias", "finding_bias"]
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+DIGIT, N_DIGITS = 5, 7  # bits: sign and exponent are 12, so 23 of the fraction
 
 
 def best_bias(scores: Floats, y: Floats, group: NDArray[np.int64], n_groups: int) -> Floats:
@@ -15,7 +19,7 @@ def best_bias(scores: Floats, y: Floats, group: NDArray[np.int64], n_groups: int
 
     Σ max(0, 1 − y (s + b)) bends at the points y − s. Its slope is minus the number P of positive
     rows on the far left and rises by one at every bend, so it is least between the P-th and the
-    next of them. (Counts of bends below a value add up over nodes: the place is found by halving.)
+    next of them. `finding_bias` finds it where rows are at many nodes.
 
     Parameters
     ----------
@@ -45,3 +49,48 @@ def best_bias(scores: Floats, y: Floats, group: NDArray[np.int64], n_groups: int
     low = np.where(positives > 0, ends[at], -np.inf)
     high = np.where(positives < counts, ends[np.minimum(at + 1, len(ends) - 1)], np.inf)
     return np.asarray(np.clip(0.0, low, high))
+
+
+def finding_bias(
+    scores: Floats, y: Floats, group: Ints, n_groups: int
+) -> Generator[Floats, Floats, Floats]:
+    """Find what `best_bias` returns of the rows of all nodes, to seven digits, from counts alone.
+
+    The first sum tells on which side of 0 the bias lies and how many bends come before it; each
+    further one finds the next five bits of it, by counting the bends under each of their values.
+
+    Parameters
+    ----------
+    scores, y, group, n_groups
+        As in `best_bias`, of the rows that are here.
+
+    Yields
+    ------
+    ndarray
+        What this node adds to a sum.
+    """
+    bends = y - scores
+    parts = (bends < 0, bends <= 0, y > 0)
+    counts = np.stack([np.bincount(group, part, n_groups).astype(float) for part in parts])
+    below, upto, positives = (yield counts.ravel()).reshape(3, n_groups)
+    side = np.where(upto < positives, 1, np.where(below > positives, -1, 0))
+    # Which of the bends on that side it is, counted from 0 outwards.
+    rank = np.where(side > 0, positives - upto, below - positives)
+    if not side.any():
+        return np.zeros(n_groups)
+    words = np.abs(bends).view(np.int64)  # as large as the numbers they stand for
+    mine = np.flatnonzero(np.sign(bends) == side[group]) if len(bends) else np.zeros(0, np.int64)
+    mine = mine[side[group[mine]] != 0]
+    found = np.zeros(n_groups, np.int64)
+    for digit in range(N_DIGITS):
+        shift = 64 - DIGIT * (digit + 1)
+        mine = mine[words[mine] >> (shift + DIGIT) == found[group[mine]]]
+        cell = (group[mine] << DIGIT) + ((words[mine] >> shift) & (2**DIGIT - 1))
+        found_here = np.bincount(cell, minlength=n_groups << DIGIT).astype(float)
+        above = np.cumsum((yield found_here).reshape(n_groups, -1), axis=1)
+        place = np.minimum((above < rank[:, None]).sum(axis=1), 2**DIGIT - 1)
+        rank = rank - np.where(place > 0, above[np.arange(n_groups), place - 1], 0.0)
+        found = (found << DIGIT) + place
+    half = np.int64(1) << np.int64(shift - 1)
+    size = ((found << np.int64(shift)) + half).view(np.float64)
+    return np.asarray(np.where(side == 0, 0.0, side * np.where(np.isfinite(size), size, 0.0)))

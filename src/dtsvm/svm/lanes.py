@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dtsvm.problem import Network, TaskModel
 from dtsvm.rounds import Info, Status
-from dtsvm.select import Candidate, Held, Job, Lane, Lift, best_bias, first_alike
+from dtsvm.select import Candidate, Held, Job, Lane, Lift, best_bias, compact, first_alike
 from dtsvm.svm.session import Session
 from dtsvm.svm.training import Training
 
@@ -20,7 +20,6 @@ __all__ = ["Lanes", "Progress"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-DENSE = 0.3  # longer rows with a larger share of numbers that are not 0 are kept dense
 NOTHING = Info(Status.CONVERGED, 0, 0.0, 0.0, 0.0, 0.0, 0, 0, 0.0)
 Trained = tuple[Info, Floats, dict[Hashable, Floats]]  # (lane, task, p + 1); by node, last lane
 
@@ -198,9 +197,7 @@ class Lanes:
     def _lifted_rows(self, lift: Lift) -> Any:
         key = lift.family[:2]
         if key not in self._lifted:
-            rows = lift.rows(self.held.X, self.held.task)
-            is_full = rows.nnz > DENSE * rows.shape[0] * rows.shape[1]
-            self._lifted[key] = np.ascontiguousarray(rows.toarray()) if is_full else rows
+            self._lifted[key] = compact(lift.rows(self.held.X, self.held.task))
         return self._lifted[key]
 
 

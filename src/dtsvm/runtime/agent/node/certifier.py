@@ -72,6 +72,7 @@ class _Look:
     sums: dict[str, Floats] = field(default_factory=dict)
     box: float = 0.0
     answer: Answer | None = None
+    first: Answer | None = None  # that was good
 
 
 class Certifier:
@@ -135,6 +136,16 @@ class Certifier:
         for team in self.teams:
             if agent in team.agents:
                 return self._looks[team.group].answer
+        return None
+
+    def first(self, agent: int) -> Answer | None:
+        """Return the first answer for an agent here that was good: the same at every node.
+
+        All nodes are told the totals of all certificates, in the same order.
+        """
+        for team in self.teams:
+            if agent in team.agents:
+                return self._looks[team.group].first
         return None
 
     def doubt(self) -> None:
@@ -291,6 +302,8 @@ class Certifier:
         worst = (found.objective - found.bound) / least
         allowed = SHARE * self.state.settings.tol
         look.is_good = worst <= allowed
+        if look.is_good and look.first is None:
+            look.first = look.answer
         over = min(max(worst / allowed, 1.0), 100.0) if worst < inf else 100.0
         look.next_look = age + max(2.0, floor((0.05 + 0.15 * log10(over)) * age))
 

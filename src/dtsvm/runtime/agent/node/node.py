@@ -359,6 +359,20 @@ class Node(Member):
         """How many rows of a task are held here."""
         return self.state.n_rows(self.holding(self.lanes(task)[0]).slot)
 
+    def found(self) -> dict[str, Floats] | None:
+        """Return u of every task as it was first certified, once all are; the same at every node.
+
+        No solve may be running.
+        """
+        self._follow()
+        out = {}
+        for task, holding in self.holdings.items():
+            answer = self.certifier.first(holding.slot)
+            if answer is None:
+                return None
+            out[task] = np.asarray(answer.common + answer.specific[holding.slot])
+        return out
+
     def groups(self) -> list[list[str]]:
         """Return the tasks held here that train together."""
         return self.roster.grouped(self.tasks)

@@ -71,6 +71,10 @@ class Summing:
 
         return secrets
 
+    def shared(self, other: str) -> bytes:
+        """Return the secret shared with another node."""
+        return self._shared(self.roster.entries[other].agreement)
+
     def _shared(self, half: bytes) -> bytes:
         try:
             return self.identity.shared(half)

@@ -1,0 +1,341 @@
+"""A node that chooses with all others: it goes through `select`'s steps and gets their answers.
+
+Every step asks for a sum over the network, which is a wave of its own, or for tracks to be trained,
+which are nodes of their own over the same links. All that is said of them to a neighbour goes in
+one envelope. When somebody comes, goes or gets rows all begin anew together, tracks from where they
+stood. There are no sockets and no clock here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dtsvm.problem import Settings
+from dtsvm.problem.track import Mine, Track
+from dtsvm.runtime.agent.node import wire_pb2 as wire
+from dtsvm.runtime.agent.node.masks import MOST, pairs
+from dtsvm.runtime.agent.node.node import Node
+from dtsvm.runtime.agent.node.roster import Roster
+from dtsvm.runtime.agent.node.tracks import Kept, Runner
+from dtsvm.runtime.agent.node.wave import Parcel, Tree, Wave
+from dtsvm.runtime.privacy.veil import make_veil
+
+__all__ = ["Chooser", "is_choosing"]
+
+# As in `preparing`: a protocol number of its own. Parts of an envelope are in the field for sums.
+PROTOCOL = 902
+_FIRST = wire.Message(protocol=PROTOCOL).SerializeToString()
+MOST_BYTES = 16_000_000  # of an envelope
+FAIR_BYTES = 2_000_000  # after which another one is begun
+MOST_WAITING = 64_000_000  # bytes of envelopes that have not been opened
+MOST_PARTS = 4096
+Floats = NDArray[np.float64]
+Steps = Generator[Any, Any, Any]
+Plan = Callable[[Mine], Steps]
+
+
+def is_choosing(data: bytes) -> bool:
+    """Whether a message belongs to choosing: its first field is the protocol."""
+    return data.startswith(_FIRST)
+
+
+@dataclass
+class Chooser:
+    """One node's part in choosing.
+
+    Parameters
+    ----------
+    node : Node
+        The node whose rows, links and roster are used; it trains nothing itself.
+    plan : callable
+        Returns the steps for what a node knows: `select.choosing_at_node`.
+    settings : Settings
+        Of every track, but for C.
+    """
+
+    node: Node
+    plan: Plan
+    settings: Settings
+    outcome: Any = None
+    refused: int = 0
+    n_rounds: int = 0  # of the tracks that trained longest, one stage after the other
+    n_begun: int = 0
+    kept: dict[str, Kept] = field(default_factory=dict)
+    epoch: int | None = None
+    _steps: Steps | None = None
+    _asked: Any = None
+    _position: int = 0  # questions answered
+    _n_sums: int = 0
+    _wave: Wave | None = None
+    _runners: dict[int, list[Runner]] = field(default_factory=dict)  # by question
+    _positions: dict[str, int] = field(default_factory=dict)  # of neighbours
+    _waiting: deque[tuple[str, bytes]] = field(default_factory=deque)
+    _n_waiting: int = 0
+    _told: dict[str, tuple[float, Parcel | None]] = field(default_factory=dict)
+
+    # Hearing
+
+    def hear(self, peer: str, data: bytes) -> None:
+        """Keep an envelope until the next step."""
+        if self._n_waiting + len(data) > MOST_WAITING:
+            self.refused += 1
+            return
+        self._n_waiting += len(data)
+        self._waiting.append((peer, data))
+
+    def _open_envelopes(self, now: float) -> None:
+        while self._waiting:
+            peer, data = self._waiting.popleft()
+            self._n_waiting -= len(data)
+            try:
+                self._take(peer, data, now)
+            except Exception:  # whatever a neighbour can make of a message
+                self.refused += 1
+
+    def _take(self, peer: str, data: bytes, now: float) -> None:
+        if len(data) > MOST_BYTES:
+            raise ValueError("too long")
+        message = wire.Message.FromString(data)
+        if message.sender != peer or message.network != self.node.network:
+            raise ValueError("not for this node")
+        if message.roster_digest != self.epoch or peer not in self.node.present:
+            return  # one of the two has news to hear first
+        if len(message.sums) > MOST_PARTS:
+            raise ValueError("too many parts")
+        self._positions[peer] = int(message.round)
+        for part in message.sums:
+            if part.name:
+                self._pass_on(peer, part.name, part.up, now)
+            elif self._wave is not None:
+                self._wave.hear(peer, Parcel(part.wanted, part.done, part.up, part.down))
+
+    def _pass_on(self, peer: str, name: str, data: bytes, now: float) -> None:
+        """Give a track what is for it; one that has not begun here will be told again."""
+        question, _, k = name.partition(" ")
+        runners = self._runners.get(int(question), [])
+        if 0 <= int(k) < len(runners):
+            runners[int(k)].node.take(peer, data, now)
+
+    # Going on
+
+    def step(self, now: float) -> dict[str, list[bytes]]:
+        """Go as far as what was heard allows; return the envelopes for every neighbour."""
+        self._open_envelopes(now)
+        if self._is_due(now):
+            self._begin()
+        if self._wave is None:
+            return {}
+        said: dict[str, list[tuple[str, bytes]]] = {}
+        self._advance(now, said)
+        self._step_all(self._position, now, said, is_older=True)
+        self._forget_old()
+        return self._envelopes(now, said)
+
+    def _is_due(self, now: float) -> bool:
+        """Whether all are here that were not when it last began, and agree who that is."""
+        node = self.node
+        if node.roster.digest == self.epoch:
+            return False
+        if self.epoch is None and not node.may_begin(now):
+            return False
+        return all(node.mail[n].roster_digest == node.roster.digest for n in node.present)
+
+    def _begin(self) -> None:
+        self.keep_all()
+        node = self.node
+        self.epoch, self.outcome = node.roster.digest, None
+        self._runners, self._positions, self._told = {}, {}, {}
+        self._position = self._n_sums = 0
+        self.n_begun += 1
+        names, links = node.roster.map(node.name)
+        tree = Tree.of(node.name, links)
+        self._wave = Wave("choosing", tree, self.epoch, lambda: self._secrets(names))
+        self._steps = self.plan(know(node))
+        self._ask(next(self._steps))
+
+    def _secrets(self, names: list[str]) -> list[tuple[bytes, bool]]:
+        node = self.node
+        others = pairs(node.name, names, node.roster.neighbours(node.name))
+        return [(node.sums.shared(other), node.name < other) for other in others]
+
+    def keep_all(self) -> None:
+        """Keep where all tracks stand, for the next time."""
+        for runners in self._runners.values():
+            self.kept |= {runner.track.name: runner.keep() for runner in runners}
+
+    def _ask(self, asked: Any) -> None:
+        self._asked = asked
+        if isinstance(asked, list):
+            self._runners[self._position] = [self._open(k, t) for k, t in enumerate(asked)]
+        elif self._wave is not None:
+            self._n_sums += 1
+            self._wave.begin(self._n_sums, np.clip(asked, -MOST, MOST))
+
+    def _open(self, k: int, track: Track) -> Runner:
+        node = self.node
+        text = f"{node.network:x} {self.epoch:x} {self._position} {k} {track.name}".encode()
+        network = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+        timing = replace(node.timing, start_seconds=np.inf, evict_seconds=np.inf)
+        settings = replace(self.settings, C=track.C)
+        return Runner.open(
+            node, track, settings, network, self.kept.get(track.name), now=node.now, timing=timing,
+            veil=make_veil(node.veil.privacy),
+        )  # fmt: skip
+
+    def _advance(self, now: float, said: dict[str, list[tuple[str, bytes]]]) -> None:
+        """Answer the question that is open, and those that follow, as far as that goes."""
+        while self._steps is not None and self._wave is not None:
+            if isinstance(self._asked, list):
+                answer: Any = self._train(now, said)
+            else:
+                answer = self._wave.total if self._wave.done == self._n_sums else None
+            if answer is None:
+                return
+            self._position += 1
+            try:
+                self._ask(self._steps.send(answer))
+            except StopIteration as end:
+                self.outcome, self._steps = end.value, None
+
+    def _train(self, now: float, said: dict[str, list[tuple[str, bytes]]]) -> list[Any] | None:
+        self._step_all(self._position, now, said)
+        runners = self._runners[self._position]
+        found = [dict(runner.found) for runner in runners if runner.found is not None]
+        if len(found) < len(runners):
+            return None
+        self.n_rounds += max((runner.n_rounds for runner in runners), default=0)
+        return found
+
+    def _step_all(
+        self,
+        question: int,
+        now: float,
+        said: dict[str, list[tuple[str, bytes]]],
+        *,
+        is_older: bool = False,
+    ) -> None:
+        """Step the tracks of a question, or of all before it."""
+        for q, runners in self._runners.items():
+            if q < question if is_older else q == question:
+                for k, runner in enumerate(runners):
+                    for name, data in runner.step(now).items():
+                        said.setdefault(name, []).append((f"{q} {k}", data))
+
+    def _forget_old(self) -> None:
+        """Close tracks whose answers everybody around has."""
+        around = self.node.present
+        least = min([self._position, *(self._positions.get(n, 0) for n in around)])
+        for question in [q for q in self._runners if q < least]:
+            for runner in self._runners.pop(question):
+                self.kept[runner.track.name] = runner.keep()
+
+    # Saying
+
+    def _envelopes(
+        self, now: float, said: dict[str, list[tuple[str, bytes]]]
+    ) -> dict[str, list[bytes]]:
+        assert self._wave is not None
+        out: dict[str, list[bytes]] = {}
+        for name in self.node.present:
+            then, told = self._told.get(name, (-np.inf, None))
+            parcel = self._wave.parcel(name)
+            is_due = now - then >= self.node.timing.heartbeat_seconds
+            has_news = parcel != told and bool(parcel.up or parcel.down or self._owes(name))
+            if is_due or has_news or name in said:
+                is_told = is_due or has_news
+                out[name] = self._pack(said.get(name, []), parcel if is_told else None)
+                self._told[name] = (now, parcel) if is_told else (then, told)
+        return out
+
+    def _owes(self, neighbour: str) -> bool:
+        """Whether a neighbour waits to hear that what it told has come."""
+        wave = self._wave
+        return wave is not None and neighbour == wave.tree.parent
+
+    def _pack(self, parts: list[tuple[str, bytes]], parcel: Parcel | None) -> list[bytes]:
+        """Put parts into as few envelopes as are of a fair length."""
+        assert self.epoch is not None
+        out: list[Any] = []
+        size = 0
+        for name, data in parts or [("", b"")]:
+            if not out or size + len(data) > FAIR_BYTES:
+                message = wire.Message(
+                    protocol=PROTOCOL, network=self.node.network, sender=self.node.name,
+                    round=self._position, roster_digest=self.epoch,
+                )  # fmt: skip
+                out.append(message)
+                size = 0
+            if name:
+                out[-1].sums.add(name=name, up=data)
+                size += len(data)
+        if parcel is not None:
+            out[0].sums.add(wanted=parcel.wanted, done=parcel.done, up=parcel.up, down=parcel.down)
+        return [bytes(message.SerializeToString()) for message in out]
+
+    # What is known of it
+
+    @property
+    def runners(self) -> list[Runner]:
+        """The tracks that train now."""
+        asked = isinstance(self._asked, list) and self._steps is not None
+        return self._runners.get(self._position, []) if asked else []
+
+    def status(self) -> dict[str, Any]:
+        """Return how far it is."""
+        runners = self.runners
+        return {
+            "questions": self._position,
+            "tracks": len(runners),
+            "certified": sum(runner.found is not None for runner in runners),
+            "rounds": self.n_rounds + max((r.n_rounds for r in runners), default=0),
+            "times_begun": self.n_begun,
+            "is_done": self.outcome is not None,
+        }
+
+
+def know(node: Node) -> Mine:
+    """Say what a node knows before it begins: its rows, and from the roster who holds what."""
+    roster, tables = node.roster, node.state.tables
+    names, _ = roster.map(node.name)
+    holders = _holders(roster, names)
+    tasks = tuple(sorted(holders))
+    takes_part = {
+        task: who if _is_linked(roster, who) else frozenset(names) for task, who in holders.items()
+    }
+    partly = {task for task, who in takes_part.items() if len(who) < len(names)}
+    scales = [s for n in names for _, s, *_ in roster.entries[n].tasks]
+    return Mine(
+        node.name,
+        node.n_features,
+        {task: tables.rows_of(h.slot) for task, h in node.holdings.items()},
+        tasks,
+        frozenset(task for task in tasks if node.name in takes_part[task]),
+        frozenset(task for task in partly if node.name == min(takes_part[task])),
+        bool(partly),
+        float(np.exp2(np.median(scales))) if scales else 1.0,
+    )
+
+
+def _holders(roster: Roster, names: list[str]) -> dict[str, frozenset[str]]:
+    found: dict[str, set[str]] = {}
+    for name in names:
+        for task in roster.tasks_at(name):
+            found.setdefault(task, set()).add(name)
+    return {task: frozenset(who) for task, who in found.items()}
+
+
+def _is_linked(roster: Roster, names: frozenset[str]) -> bool:
+    """Whether messages between these nodes reach all of them without going through others."""
+    seen, edge = {min(names)}, [min(names)]
+    while edge:
+        more = {n for n in roster.neighbours(edge.pop()) if n in names} - seen
+        seen |= more
+        edge += sorted(more)
+    return len(seen) == len(names)

@@ -1,0 +1,61 @@
+"""Nodes that choose, in one process, and what memory chooses on the same rows."""
+
+import functools
+
+import numpy as np
+
+from dtsvm import DTSVMCV
+from dtsvm.problem import Settings
+from dtsvm.runtime.agent.node.chooser import Chooser
+from dtsvm.runtime.agent.node.node import Node
+from dtsvm.select import choosing_at_node
+
+
+def make_chooser(name, neighbours, blocks, p, tol=1e-6, *, incarnation=1, network=7, **more):
+    """Blocks are by (node, task)."""
+    node = Node(name, list(neighbours), p, Settings(), network, incarnation, **more)
+    for (v, task), (X, y) in blocks.items():
+        if v == name:
+            node.enter(task, X, y)
+    settings = Settings(common_reg=2.0, specific_reg=2.0, tol=tol)
+    return Chooser(node, functools.partial(choosing_at_node, folds=3), settings)
+
+
+class Room:
+    """Carries what choosers say, losing a share of it."""
+
+    def __init__(self, choosers, loss=0.0, seed=0, seconds=0.01):
+        self.choosers = {one.node.name: one for one in choosers}
+        self.loss, self.rng = loss, np.random.default_rng(seed)
+        self.now, self.seconds = 0.0, seconds
+        self.n_bytes = 0
+
+    def tick(self):
+        self.now += self.seconds
+        for name, one in list(self.choosers.items()):
+            for other, data in one.node.hello(self.now).items():
+                if other in self.choosers and self.rng.random() >= self.loss:
+                    assert self.choosers[other].node.take(name, data, self.now)
+        for name, one in list(self.choosers.items()):
+            for other, envelopes in one.step(self.now).items():
+                for data in envelopes:
+                    self.n_bytes += len(data)
+                    if other in self.choosers and self.rng.random() >= self.loss:
+                        self.choosers[other].hear(name, data)
+
+    def run(self, most=50_000):
+        for k in range(most):
+            self.tick()
+            epochs = {one.epoch for one in self.choosers.values()}
+            if all(one.outcome for one in self.choosers.values()) and len(epochs) == 1:
+                return k + 1
+        raise AssertionError({n: one.status() for n, one in self.choosers.items()})
+
+
+def memory(network, blocks, tol=1e-6):
+    X = np.concatenate([X for X, _ in blocks.values()])
+    y = np.concatenate([y for _, y in blocks.values()])
+    node = np.repeat([v for v, _ in blocks], [len(b[1]) for b in blocks.values()])
+    task = np.repeat([t for _, t in blocks], [len(b[1]) for b in blocks.values()])
+    clf = DTSVMCV(network, tol=tol, max_rounds=200_000, n_jobs=1)
+    return clf.fit(X, y.astype(int), task=task, node=node)

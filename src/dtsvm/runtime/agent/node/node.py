@@ -156,7 +156,7 @@ class Node(Member):
     def hello(self, now: float) -> dict[str, bytes]:
         """Return a sign of life for every neighbour, with the last values."""
         self._announce(now)
-        self._follow()
+        self.follow()
         if not self.balancer.check:
             return self._messages(self._told)
         wants, age = self.balancer.wants, self._age  # x and z are long: only to who lacks them
@@ -270,7 +270,7 @@ class Node(Member):
                 for news in self.mail[name].letters.values():
                     self._measure(name, news, self.balancer.check)
             self._tally()
-        self._follow()
+        self.follow()
         is_certifying = self.certifier.is_waiting(now) and not any(
             self.sums.is_behind(name, CERTIFICATE) for name in self.present
         )
@@ -282,7 +282,7 @@ class Node(Member):
         is_ahead = mail.newest > self.round and not self.sums.is_on_its_way(name)
         return mail.is_late or mail.is_settled or is_ahead
 
-    def _follow(self) -> None:
+    def follow(self) -> None:
         """Use totals of certificates that have come; no solve may be running."""
         if not self.state.is_stale and self._adapted == self.roster.digest:
             self.certifier.follow()
@@ -358,20 +358,6 @@ class Node(Member):
     def n_rows(self, task: str) -> int:
         """How many rows of a task are held here."""
         return self.state.n_rows(self.holding(self.lanes(task)[0]).slot)
-
-    def found(self) -> dict[str, Floats] | None:
-        """Return u of every task as it was first certified, once all are; the same at every node.
-
-        No solve may be running.
-        """
-        self._follow()
-        out = {}
-        for task, holding in self.holdings.items():
-            answer = self.certifier.first(holding.slot)
-            if answer is None:
-                return None
-            out[task] = np.asarray(answer.common + answer.specific[holding.slot])
-        return out
 
     def groups(self) -> list[list[str]]:
         """Return the tasks held here that train together."""

@@ -74,6 +74,18 @@ def _sided(marks: Ints, y: Floats) -> Ints:
     return np.asarray(2 * marks + (y > 0), np.int64)
 
 
+def _certified(node: Node) -> dict[str, Floats] | None:
+    """Return u of every task as it was first certified, once all are; the same at every node."""
+    node.follow()
+    out = {}
+    for task, holding in node.holdings.items():
+        answer = node.certifier.first(holding.slot)
+        if answer is None:
+            return None
+        out[task] = np.asarray(answer.common + answer.specific[holding.slot])
+    return out
+
+
 class Runner:
     """Drives one track's node.
 
@@ -131,7 +143,7 @@ class Runner:
 
     def _is_found(self) -> bool:
         if self.found is None:
-            self.found = self.node.found()
+            self.found = _certified(self.node)
         return self.found is not None
 
     def _greet(self, now: float) -> dict[str, bytes]:

@@ -16,16 +16,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dtsvm.runtime.agent.audit.room import Barred, Room
+from dtsvm.runtime.agent.audit.room import VICTIM, Barred, Room
+from dtsvm.runtime.agent.audit.shadow import Away, Shadow
 
 __all__ = ["Findings", "Prober", "lie", "listen", "read_model", "recovered"]
 
 Floats = NDArray[np.float64]
 FEW = 20  # rows below which an advantage is chance
 EXACT = 1e-6  # relative error below which a row counts as read
-CALM = 1e-11  # relative change of g below which the victim has answered
-MOST_ROUNDS, MOST_IN_ALL = 60, 20_000  # for one answer, and of the attack
-N_DIRECTIONS, FIRST_REACH = 10, 4.0  # bisections, and the weights of the first; then twice as large
+CALM = 1e-9  # change of g, in C, below which the victim has answered
+AT_REST = 1e-14  # change of x, in what everybody is pushed to, below which all are at rest
+MOST_ROUNDS, MOST_TO_REST, MOST_IN_ALL = 60, 2_000, 20_000  # for an answer, a rest, in all
+MOST_TRIES = 3  # of one question
+DEEPER, LEAST_LOW = 50.0, 0.04  # than all probes are others pushed, and the share they must keep
+LOOSE = 4.0  # times as much as all are pushed down may links carry
+N_DIRECTIONS, FIRST_REACH, MOST_REACH = 10, 4.0, 20.0  # bisections; weights of the first, the last
 
 
 @dataclass
@@ -76,17 +81,11 @@ def recovered(findings: Findings, X: Floats) -> int:
 
 
 def _pull(room: Room, x: Floats, z: Floats) -> Floats:
-    """G as a neighbour computes it that takes all other links to carry nothing."""
-    gain = np.repeat(_gain(room), [x.shape[1] - 1, 1], axis=1)
+    """Return g of the victim, given the sum of z over its links."""
+    gain = room.gain(VICTIM)
     is_used = gain[:, -1] > 0
     each = x / np.where(gain > 0, gain, 1.0) - z
     return np.append(each[:, :-1].mean(axis=0), each[is_used, -1].mean())
-
-
-def _gain(room: Room) -> Floats:
-    """U⁻¹ of the victim, from what everybody is told: settings, roster and penalties."""
-    slot = next(iter(room.victim.holdings.values())).slot
-    return np.asarray(room.victim.state.tables.agents["gain"][slot])
 
 
 def _candidate(change: Floats) -> Floats | None:
@@ -101,12 +100,19 @@ def _candidate(change: Floats) -> Floats | None:
 
 
 def listen(room: Room, rounds: int = 300) -> Findings:
-    """Follow the protocol, and look at differences of X̃ᵀYλ over the rounds."""
+    """Follow the protocol, and look at differences of X̃ᵀYλ over the rounds.
+
+    What links between its neighbours carry it follows too; other links it takes to carry nothing.
+    """
     found = Findings()
     for _ in range(rounds):
         room.step()
-    seen = room.curious.seen
-    pulls = [np.zeros(room.victim.n_features + 1)] + [_pull(room, x, z) for x, z in seen]
+    heard = room.curious.seen
+    shadow = Shadow(room, room.curious.neighbours)
+    pulls = [np.zeros(room.victim.n_features + 1)]
+    for seen, z in zip(heard, room.curious.pulled, strict=True):
+        pulls.append(_pull(room, seen[VICTIM], z + shadow.carried(VICTIM)))
+        shadow.advance(seen)
     last = _candidate(pulls[-1])
     found.rows += [] if last is None else [last]
     for lag in (1, 2, 3):
@@ -114,7 +120,7 @@ def listen(room: Room, rounds: int = 300) -> Findings:
             row = _candidate(after - before)
             if row is not None:
                 found.rows.append(row)
-    found.decision, found.rounds = np.asarray(seen[-1][0].sum(axis=0)), rounds
+    found.decision, found.rounds = np.asarray(heard[-1][VICTIM].sum(axis=0)), rounds
     return found
 
 
@@ -128,37 +134,104 @@ class Prober:
     every positive row and 0 for every other; far above, the other way round. In between each row
     changes once, and takes −C x̃ from g. So the last number of g counts the rows on the way, and
     bisection finds the gaps between them.
+
+    Other links of the victim carry something too. So first all honest nodes are pushed to where
+    none of their multipliers moves, and neighbours of both are held there. Then what they
+    answer follows from what the victim found (see `Shadow`), and is made up for on the liar's own
+    link, a round ahead. Links between nodes that are held apart carry more and more; so as often
+    as the victim is asked it is also taken to the other side of where all rest.
     """
 
     def __init__(self, room: Room, most_rounds: int = MOST_IN_ALL) -> None:
         self.room, self.most_rounds = room, most_rounds
         self.C = room.settings.C
         self.findings = Findings()
-        self._target = np.zeros((2, room.victim.n_features + 1))
+        p1 = room.victim.n_features + 1
+        self._target = self._given = np.zeros((2, p1))  # to be, and as the victim has it
+        self._push = np.zeros((2, p1))  # z that pushes a node down
+        self._shadow: Shadow | None = None
+        self._ahead: Away = {}
+        self._hold: dict[str, Floats] = {}
+        self._low = 0.0  # bias to which all are pushed
         room.curious.choose = self._answer
         room.step()
-        gain = _gain(room)
-        self._divide = np.repeat(gain[0], [room.victim.n_features, 1])
+        self._gain = room.gain(VICTIM)
 
-    def _answer(self, known: Floats) -> Floats:
-        """Q that takes z from where it is known to be to the target."""
+    def _answer(self, name: str, known: Floats) -> Floats:
+        """Return the q that takes z from where it is known to be to where it is wanted."""
+        wanted = self._target if name == VICTIM else self._push
+        if self._shadow is not None:
+            if name == VICTIM or name in self.room.victim.neighbours:
+                made_up = self._shadow.carried(name, self._ahead)
+                wanted = wanted - made_up
+                self._hold[name] = -made_up
         kappa = self.room.settings.relaxation
-        return np.asarray((self._target - (1.0 - kappa) * known) / kappa)
+        return np.asarray((wanted - (1.0 - kappa) * known) / kappa)
+
+    def _step(self) -> None:
+        shadow = self._shadow
+        if shadow is not None:
+            self._ahead = shadow.after({VICTIM: self._gain * (self._given - self._push)})
+        self.room.step()
+        self.findings.rounds += 1
+        self._given = self._target
+        if shadow is not None:
+            shadow.advance({VICTIM: self.room.curious.seen[-1][VICTIM] - self._rest})
+            shadow.given = dict(self._hold)
+
+    def rest(self, bias: float) -> None:
+        """Push everybody's bias far down, and wait until nothing moves."""
+        rho = self.room.penalty(self.room.curious.name, VICTIM)
+        self._push = np.zeros_like(self._target)
+        self._push[0, -1] = rho[-1] * bias
+        self._target, self._shadow = self._push, None
+        last = None
+        for _ in range(MOST_TO_REST):
+            self._step()
+            x = self.room.curious.seen[-1][VICTIM]
+            if last is not None and np.abs(x - last).max() <= AT_REST * abs(bias):
+                break
+            last = x
+        self._shadow, self._rest = Shadow(self.room), x
+        self._low = float(x[:, -1].sum())
+
+    def _aim(self, m: Floats) -> None:
+        moved = (m - np.append(np.zeros(len(m) - 1), self._low)) / self._gain[0]
+        self._target = self._push + np.stack([moved, np.zeros_like(m)])
+
+    def _unwind(self, m: Floats) -> None:
+        """Take the victim to the other side of where all rest, until links carry little again."""
+        assert self._shadow is not None
+        centre = np.append(np.zeros(len(m) - 1), self._low)
+        for _ in range(MOST_ROUNDS):
+            if self._shadow.largest() <= LOOSE * -self._low and self._are_low(0.8):
+                return
+            self._aim(2.0 * centre - m)
+            self._step()
+
+    def _are_low(self, share: float) -> bool:
+        """Whether all others are still pushed down by this share."""
+        assert self._shadow is not None
+        return self._shadow.highest(VICTIM) <= (1.0 - share) * -self._low
 
     def ask(self, m: Floats) -> Floats:
-        """Return g at u = D g + m, once the victim has found it."""
-        self._target = np.stack([m / self._divide, np.zeros_like(m)])
-        self.room.step()  # the victim hears it
-        last = None
-        for _ in range(MOST_ROUNDS):
-            self.room.step()
-            self.findings.rounds += 1
-            x, z = self.room.curious.seen[-1]
-            g = _pull(self.room, x, z)
-            if last is not None and np.abs(g - last).max() <= CALM * np.abs(g).max():
+        """Return g at u = D g + m, up to a constant, once the victim has found it."""
+        for _ in range(MOST_TRIES):
+            self._unwind(m)
+            self._aim(m)
+            self._step()  # the victim hears it
+            last = None
+            for _ in range(MOST_ROUNDS):
+                self._step()
+                x = self.room.curious.seen[-1][VICTIM]
+                g = _pull(self.room, x, self._target)
+                is_calm = last is not None and np.abs(g - last).max() <= CALM * self.C
+                if is_calm or not self._are_low(LEAST_LOW):
+                    break
+                last = g
+            self.findings.decision = np.asarray(x.sum(axis=0))
+            if is_calm:
                 break
-            last = g
-        self.findings.decision = np.asarray(x.sum(axis=0))
         return g
 
     def sweep(self, weights: Floats, reach: float) -> int:
@@ -202,16 +275,19 @@ def lie(room: Room, seed: int = 0, most_rounds: int = MOST_IN_ALL) -> Findings:
 
 
 def _probe(prober: Prober, rng: np.random.Generator, p: int) -> None:
-    """Bisect along one random direction after another until the rows are counted and read."""
-    n, scale = 0, FIRST_REACH
+    """Bisect along one random direction after another until that brings no new row."""
+    scale, n = FIRST_REACH, 0
     for _ in range(N_DIRECTIONS):
         direction = rng.normal(size=p)
-        counted = prober.sweep(scale * direction / np.linalg.norm(direction), 20.0 * scale)
+        reach, before = 6.0 * scale, len(prober.findings.rows)
+        prober.rest(-min(DEEPER * reach, 0.3 * prober.room.most_bias()))
+        counted = prober.sweep(scale * direction / np.linalg.norm(direction), reach)
         prober.findings.rows = _distinct(prober.findings.rows)
-        is_done = counted and counted == n and len(prober.findings.rows) >= n
+        n, is_same = counted, counted == n
+        is_done = counted and is_same and len(prober.findings.rows) == before
         if is_done or prober.findings.rounds > prober.most_rounds:
             return
-        n, scale = counted, 2.0 * scale
+        scale = min(1.5 * scale, MOST_REACH)
 
 
 def _distinct(rows: list[Floats]) -> list[Floats]:

@@ -31,16 +31,18 @@ class Barred(NetworkError):
 class Curious(Node):
     """A neighbour that keeps what the victim tells it, and may answer with what it likes.
 
-    It holds no rows. `choose` is called in every round with z[victim→me], which it knows because
-    it sent all that z is made of, and returns the q to send; without it, it is honest.
+    It holds no rows. `choose` is called in every round with a neighbour's name and z[neighbour→me],
+    which it knows because it sent all that z is made of, and returns the q to send; without it, it
+    is honest.
     """
 
-    choose: Callable[[Floats], Floats] | None = None
+    choose: Callable[[str, Floats], Floats] | None = None
 
     def watch(self) -> None:
         """Begin to keep what it sees."""
-        self.seen: list[tuple[Floats, Floats]] = []  # x of the victim, z[victim→me] under it
-        self.theirs = np.zeros((2, self.n_features + 1))
+        self.seen: list[dict[str, Floats]] = []  # x of its neighbours, round by round
+        self.pulled: list[Floats] = []  # z[victim→me] under it
+        self.theirs = {name: np.zeros((2, self.n_features + 1)) for name in self.neighbours}
 
     def _is_allowed(self, name: str, news: News, now: float) -> bool:
         return True  # it wants to hear everything
@@ -52,34 +54,40 @@ class Curious(Node):
         """Answer as it should, or with the numbers it chose."""
         super().solve()
         if self.choose is not None:
-            self.ends.told[self._end()] = self.choose(self.theirs)
+            for name, i in self._places().items():
+                self.ends.told[i] = self.choose(name, self.theirs[name])
 
     def finish(self, now: float) -> None:
         """Take in what was heard, and keep it."""
-        i = self._end()
-        letter = self.mail[VICTIM].letters.get(self.round)
-        said = np.array(self.ends.told[i])
-        if letter is not None and not self.state.is_stale:
-            told = letter.values[TASK, TASK]
-            if told.check:
-                raise NetworkError("An audit holds penalties; this node balances them.")
-            x = (told.numbers + self.theirs) / (2.0 * self.penalty)
-            self.seen.append((x, self.theirs))
+        places = self._places()
+        said = {name: np.array(self.ends.told[i]) for name, i in places.items()}
+        if not self.state.is_stale:
+            seen = {name: self._read(name, i) for name, i in places.items()}
+            self.seen.append({name: x for name, x in seen.items() if x is not None})
+            self.pulled.append(self.theirs[VICTIM])
         super().finish(now)
         kappa = self.settings.relaxation
-        self.theirs = (1.0 - kappa) * self.theirs + kappa * said
+        for name, q in said.items():
+            self.theirs[name] = (1.0 - kappa) * self.theirs[name] + kappa * q
 
-    @property
-    def penalty(self) -> Floats:
-        """ρ of every number on the link to the victim."""
-        half = self.ends.ends[self._end()].half
-        return np.repeat(self.state.tables.ends["penalty"][half], [self.n_features, 1])
+    def _read(self, name: str, i: int) -> Floats | None:
+        """Return a neighbour's x, which its q = 2ρx − z shows to who knows z."""
+        letter = self.mail[name].letters.get(self.round)
+        told = letter.values.get((TASK, TASK)) if letter is not None else None
+        if told is None:
+            return None
+        if told.check:
+            raise NetworkError("An audit holds penalties; this node balances them.")
+        penalty = self.state.tables.ends["penalty"][self.ends.ends[i].half]
+        rho = np.repeat(penalty, [self.n_features, 1])
+        return np.asarray((told.numbers + self.theirs[name]) / (2.0 * rho))
 
-    def _end(self) -> int:
-        keys = [end.key for end in self.ends.ends]
-        if (TASK, VICTIM, TASK) not in keys:
+    def _places(self) -> dict[str, int]:
+        """Where the links to its neighbours are."""
+        found = {end.key[1]: i for i, end in enumerate(self.ends.ends)}
+        if VICTIM not in found:
             raise Barred(f"Node {VICTIM} is linked to {self.name} no more.")
-        return keys.index((TASK, VICTIM, TASK))
+        return found
 
 
 class Room:
@@ -143,6 +151,32 @@ class Room:
                     raise Barred(f"Node {name} has barred {sender}.")
                 reason = self.nodes[name].inbox.reasons[sender]
                 raise NetworkError(f"Node {name} refused what {sender} said: {reason}.")
+
+    def gain(self, name: str) -> Floats:
+        """U⁻¹ of a node, from what everybody is told: settings, roster and penalties."""
+        node = self.nodes[name]
+        slot = next(iter(node.holdings.values())).slot
+        found = node.state.tables.agents["gain"][slot]
+        return np.repeat(found, [node.n_features, 1], axis=1)
+
+    def penalty(self, one: str, other: str) -> Floats:
+        """ρ of every number on a link, likewise."""
+        node = self.nodes[one]
+        half = node.ends.halves[TASK, other, TASK]
+        return np.repeat(node.state.tables.ends["penalty"][half], [node.n_features, 1])
+
+    def most_bias(self) -> float:
+        """Return how large a bias the victim believes: it follows from what everybody is told."""
+        return float(self.victim.bounds(TASK).bias)
+
+    def honest_links(self) -> list[tuple[str, str]]:
+        """All links that the curious neighbour has no end of, both ways."""
+        return [
+            (name, other)
+            for name, node in self.nodes.items()
+            for other in node.neighbours
+            if self.curious.name not in (name, other)
+        ]
 
     def step(self) -> None:
         """Let everybody do a round."""

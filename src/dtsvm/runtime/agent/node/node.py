@@ -359,6 +359,10 @@ class Node(Member):
         """How many rows of a task are held here."""
         return self.state.n_rows(self.holding(self.lanes(task)[0]).slot)
 
+    def bounds(self, task: str) -> Bounds:
+        """Return what the data of a task allow."""
+        return self._bounds[task]
+
     def groups(self) -> list[list[str]]:
         """Return the tasks held here that train together."""
         return self.roster.grouped(self.tasks)

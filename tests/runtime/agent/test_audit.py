@@ -6,12 +6,14 @@ import pytest
 from dtsvm.problem import Network, Privacy, Settings
 from dtsvm.runtime.agent.audit.attacks import lie, listen, read_model, recovered
 from dtsvm.runtime.agent.audit.room import VICTIM, Room
+from dtsvm.runtime.agent.audit.shadow import Shadow
 from dtsvm.runtime.agent.audit.trial import Target, around, audit, split
 from dtsvm.runtime.agent.node.node import Node
 from dtsvm.runtime.privacy.veil import make_veil
 
 LEAF = Network([VICTIM, "curious", "c"], [("curious", VICTIM), ("curious", "c")])
 RING = Network.ring([VICTIM, "curious", "c"])
+FOUR = Network.ring([VICTIM, "curious", "c", "d"])
 
 
 def block(n, seed=0, p=4):
@@ -36,15 +38,41 @@ def test_masks_do_not_stop_a_liar_who_is_the_only_neighbour():
     assert recovered(lie(attacked), attacked.rows[0]) == 5
 
 
+@pytest.mark.parametrize("level", ["none", "masked"])
+@pytest.mark.parametrize(("network", "n_read"), [(RING, 3), (FOUR, 1)])
+def test_other_neighbours_do_not_stop_a_liar(network, n_read, level):
+    attacked = room(3, network, level)
+    assert recovered(lie(attacked, most_rounds=3000), attacked.rows[0]) >= n_read
+
+
+def test_who_sees_both_nodes_of_a_link_knows_how_it_moves():
+    attacked = room(5, RING, "masked")
+    attacked.victim.veil.stir = attacked.nodes["c"].veil.stir = lambda *_: None
+    ends = attacked.victim.ends
+    z = []
+    shadow = None
+    for k in range(80):
+        attacked.step()
+        if shadow is not None:
+            shadow.advance(attacked.curious.seen[-1])
+            z.append(ends.edge_states()["task", "c", "task"][1] - shadow.carried(VICTIM))
+        elif k == 40:  # the sum of the hidden starts has died out
+            shadow = Shadow(attacked, attacked.curious.neighbours)
+    moved = np.abs(np.diff(z[30:], axis=0)).max()
+    assert moved < 1e-6
+
+
 def test_a_listener_reads_the_only_row_of_a_node():
     attacked = room(1, RING)
     assert recovered(listen(attacked, 30), attacked.rows[0]) == 1
 
 
 @pytest.mark.parametrize("n", [1, 5])
-def test_masked_a_listener_beside_another_neighbour_reads_nothing(n):
-    attacked = room(n, RING, "masked")
-    assert recovered(listen(attacked, 100), attacked.rows[0]) == 0
+@pytest.mark.parametrize("network", [RING, FOUR])
+def test_masked_a_listener_beside_another_neighbour_reads_nothing(n, network):
+    attacked = room(n, network, "masked")
+    findings = listen(attacked, 100)
+    assert findings.matches(attacked.rows[0], tol=1e-3).sum() == 0
 
 
 @pytest.mark.parametrize("attack", [lambda r: lie(r, most_rounds=300), listen, read_model])

@@ -20,6 +20,7 @@ __all__ = ["Hidden", "Noisy", "Veil", "clip", "make_veil", "sensitivity", "true_
 
 Floats = NDArray[np.float64]
 Draw = Callable[[int], Floats]
+STIR = 0.3  # hidden numbers, in what z of a link has moved
 SLACK = 1e-6  # by how much more noise is added than exact local solves ask for
 
 
@@ -116,6 +117,9 @@ class Veil:
     def cover(self, state: State) -> None:
         """Cover what agents have just found, before anybody is told."""
 
+    def stir(self, state: State, ends: NDArray[np.int64], before: Floats) -> None:
+        """Hide how z of these link ends have just moved from where they were."""
+
     def told(self, state: State, agent: int) -> Floats:
         """Return what an agent contributes to the network's answer."""
         return state.estimate(agent)
@@ -130,6 +134,11 @@ class Hidden(Veil):
 
     Any start leads to the same optimum. A neighbour sees x, a sum over all links of their z and of
     X̃ᵀYλ; of the z it knows its own alone, and from a hidden start not even that at first.
+
+    Who is linked to a node's other neighbours too could follow how those links' z move. So what
+    they move is mixed with hidden numbers a third as large, in every round: X̃ᵀYλ moves only when z
+    does, and by no more than in proportion, so that its changes are never seen bare. What is mixed
+    in dies out with the moves, and the network ends at the same optimum.
     """
 
     def start(self, state: State, holding: Held) -> Floats | None:
@@ -138,6 +147,13 @@ class Hidden(Veil):
         most = state.settings.C * max(state.n_rows(holding.slot), 1)
         scale = np.append(np.full(p1 - 1, most * 2.0 ** (0.5 * holding.scale)), most)
         return np.asarray(scale * true_normal(2 * p1).reshape(2, p1))
+
+    def stir(self, state: State, ends: NDArray[np.int64], before: Floats) -> None:
+        """Add numbers STIR times as large as the moves, in random directions."""
+        links = state.tables.ends.open("state")
+        moved = links[ends] - before
+        size = np.sqrt((moved**2).mean(axis=-1, keepdims=True))
+        links[ends] += STIR * size * true_normal(moved.size).reshape(moved.shape)
 
 
 class Noisy(Veil):

@@ -19,18 +19,20 @@ from numpy.typing import NDArray
 from dtsvm.runtime.agent.audit.room import VICTIM, Barred, Room
 from dtsvm.runtime.agent.audit.shadow import Away, Shadow
 
-__all__ = ["Findings", "Prober", "lie", "listen", "read_model", "recovered"]
+__all__ = ["Findings", "Patient", "Prober", "lie", "listen", "read_model", "recovered"]
 
 Floats = NDArray[np.float64]
 FEW = 20  # rows below which an advantage is chance
 EXACT = 1e-6  # relative error below which a row counts as read
+WIDE, NARROW = 20.0, 6.0  # in weights, the range of the bias for a sole neighbour, and for others
 CALM = 1e-9  # change of g, in C, below which the victim has answered
 AT_REST = 1e-14  # change of x, in what everybody is pushed to, below which all are at rest
-MOST_ROUNDS, MOST_TO_REST, MOST_IN_ALL = 60, 2_000, 20_000  # for an answer, a rest, in all
+MOST_ROUNDS, MOST_TO_REST, MOST_IN_ALL = 60, 1_000, 20_000  # for an answer, a rest, in all
+LAG = 5  # rounds over which the patient see no change
 MOST_TRIES = 3  # of one question
 DEEPER, LEAST_LOW = 50.0, 0.04  # than all probes are others pushed, and the share they must keep
 LOOSE = 4.0  # times as much as all are pushed down may links carry
-N_DIRECTIONS, FIRST_REACH, MOST_REACH = 10, 4.0, 20.0  # bisections; weights of the first, the last
+N_DIRECTIONS, FIRST_REACH = 15, 4.0  # bisections, and the weights of the first; then larger
 
 
 @dataclass
@@ -80,9 +82,8 @@ def recovered(findings: Findings, X: Floats) -> int:
     return int(findings.matches(X).sum())
 
 
-def _pull(room: Room, x: Floats, z: Floats) -> Floats:
-    """Return g of the victim, given the sum of z over its links."""
-    gain = room.gain(VICTIM)
+def _pull(gain: Floats, x: Floats, z: Floats) -> Floats:
+    """Return g, given U⁻¹, x and the sum of z over all links."""
     is_used = gain[:, -1] > 0
     each = x / np.where(gain > 0, gain, 1.0) - z
     return np.append(each[:, :-1].mean(axis=0), each[is_used, -1].mean())
@@ -108,10 +109,10 @@ def listen(room: Room, rounds: int = 300) -> Findings:
     for _ in range(rounds):
         room.step()
     heard = room.curious.seen
-    shadow = Shadow(room, room.curious.neighbours)
+    shadow, gain = Shadow(room, room.curious.neighbours), room.gain(VICTIM)
     pulls = [np.zeros(room.victim.n_features + 1)]
     for seen, z in zip(heard, room.curious.pulled, strict=True):
-        pulls.append(_pull(room, seen[VICTIM], z + shadow.carried(VICTIM)))
+        pulls.append(_pull(gain, seen[VICTIM], z + shadow.carried(VICTIM)))
         shadow.advance(seen)
     last = _candidate(pulls[-1])
     found.rows += [] if last is None else [last]
@@ -160,11 +161,11 @@ class Prober:
     def _answer(self, name: str, known: Floats) -> Floats:
         """Return the q that takes z from where it is known to be to where it is wanted."""
         wanted = self._target if name == VICTIM else self._push
-        if self._shadow is not None:
-            if name == VICTIM or name in self.room.victim.neighbours:
-                made_up = self._shadow.carried(name, self._ahead)
-                wanted = wanted - made_up
-                self._hold[name] = -made_up
+        is_near = name == VICTIM or name in self.room.victim.neighbours
+        if self._shadow is not None and is_near:
+            made_up = self._shadow.carried(name, self._ahead)
+            wanted = wanted - made_up
+            self._hold[name] = -made_up
         kappa = self.room.settings.relaxation
         return np.asarray((wanted - (1.0 - kappa) * known) / kappa)
 
@@ -224,7 +225,7 @@ class Prober:
             for _ in range(MOST_ROUNDS):
                 self._step()
                 x = self.room.curious.seen[-1][VICTIM]
-                g = _pull(self.room, x, self._target)
+                g = _pull(self._gain, x, self._target)
                 is_calm = last is not None and np.abs(g - last).max() <= CALM * self.C
                 if is_calm or not self._are_low(LEAST_LOW):
                     break
@@ -262,32 +263,92 @@ class Prober:
                 return
 
 
+class Patient(Prober):
+    """A liar that waits until the whole network is at rest before it takes an answer.
+
+    All honest nodes agree then, and links between them cancel in the sum of their conditions:
+
+        Σ_a U_a x − Σ_(a, b) ρ x = Σ_a g_a + Σ z on links to the liar,
+
+    with (a, b) all honest ends. So they answer like one node that has all their rows. Hidden
+    numbers that are mixed into moves die out with these.
+    """
+
+    def __init__(self, room: Room, most_rounds: int = MOST_IN_ALL) -> None:
+        self._near = [name for name in room.curious.neighbours if name in _reached(room)]
+        super().__init__(room, most_rounds)
+        curved = np.sum([1.0 / room.gain(name) for name in _reached(room)], axis=0)
+        links = [pair for pair in room.honest_links() if pair[0] in _reached(room)]
+        self._gain = np.asarray(1.0 / (curved - sum(room.penalty(*pair) for pair in links)))
+
+    def _answer(self, name: str, known: Floats) -> Floats:
+        wanted = self._target / len(self._near) if name in self._near else self._push
+        kappa = self.room.settings.relaxation
+        return np.asarray((wanted - (1.0 - kappa) * known) / kappa)
+
+    def rest(self, bias: float) -> None:
+        """Nobody has to be held."""
+
+    def ask(self, m: Floats) -> Floats:
+        """Return the sum of all g at u = D g + m, once nothing moves."""
+        self._target = np.stack([m / self._gain[0], np.zeros_like(m)])
+        past = [np.full(len(m), np.inf)] * LAG
+        for _ in range(MOST_TO_REST):
+            self._step()
+            x = self.room.curious.seen[-1][VICTIM]
+            past.append(_pull(self._gain, x, self._target))
+            if np.abs(past[-1] - past[-1 - LAG]).max() <= CALM * self.C:
+                break
+        self.findings.decision = np.asarray(x.sum(axis=0))
+        return past[-1]
+
+
+def _reached(room: Room) -> set[str]:
+    """The victim, and all who are linked to it over honest links."""
+    found, links = {VICTIM}, room.honest_links()
+    while more := {b for a, b in links if a in found} - found:
+        found |= more
+    return found
+
+
 def lie(room: Room, seed: int = 0, most_rounds: int = MOST_IN_ALL) -> Findings:
     """Choose z, bisect the victim's bias, and read the rows one by one.
 
     A victim that finds the values too odd hears them no more: what was read until then counts.
     """
-    prober = Prober(room, most_rounds)
-    with suppress(Barred):
-        _probe(prober, np.random.default_rng(seed), room.victim.n_features)
-    prober.findings.rows = _distinct(prober.findings.rows)
-    return prober.findings
+    ways = [Prober, Patient] if len(room.victim.neighbours) > 1 else [Prober]
+    if len(ways) > 1 and room.victim.veil.privacy.level == "masked":
+        ways = [Patient]  # what is mixed into moves hides more from who does not wait
+    found = Findings()
+    for way in ways:
+        try:
+            prober = way(room, most_rounds // len(ways))
+        except Barred:
+            break
+        with suppress(Barred):
+            _probe(prober, np.random.default_rng(seed), room.victim.n_features)
+        found.rows = _distinct(found.rows + prober.findings.rows)
+        found.decision = prober.findings.decision
+        found.rounds += prober.findings.rounds
+    return found
 
 
 def _probe(prober: Prober, rng: np.random.Generator, p: int) -> None:
     """Bisect along one random direction after another until that brings no new row."""
+    width = WIDE if len(prober.room.victim.neighbours) == 1 else NARROW
     scale, n = FIRST_REACH, 0
     for _ in range(N_DIRECTIONS):
         direction = rng.normal(size=p)
-        reach, before = 6.0 * scale, len(prober.findings.rows)
+        reach, before = width * scale, len(prober.findings.rows)
         prober.rest(-min(DEEPER * reach, 0.3 * prober.room.most_bias()))
         counted = prober.sweep(scale * direction / np.linalg.norm(direction), reach)
         prober.findings.rows = _distinct(prober.findings.rows)
         n, is_same = counted, counted == n
-        is_done = counted and is_same and len(prober.findings.rows) == before
+        n_read = len(prober.findings.rows)
+        is_done = counted and is_same and n_read == before and n_read >= counted
         if is_done or prober.findings.rounds > prober.most_rounds:
             return
-        scale = min(1.5 * scale, MOST_REACH)
+        scale = min(1.5 * scale, prober.room.most_bias() / 200.0)
 
 
 def _distinct(rows: list[Floats]) -> list[Floats]:

@@ -240,9 +240,11 @@ class Ends:
     def take_in(self) -> float:
         """Set z ← (1 − κ) z + κ q where something was heard; return the worst residual."""
         plan = self.state.plan
+        before = self.state.tables.ends["state"][self._slots]
         worst = compiled.take_in(
             self._slots, self._is_heard, self._heard, self._residual, plan.agents, plan.ends,
             self._job(),
         )  # fmt: skip
         self._is_heard[:] = False
+        self.veil.stir(self.state, self._slots, before)
         return float(worst)

@@ -11,12 +11,12 @@ those.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["fit_sigmoids", "sigmoid", "sigmoid_counts", "sigmoid_sums"]
+__all__ = ["fit_sigmoids", "fitting", "sigmoid", "sigmoid_counts", "sigmoid_sums"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -99,9 +99,23 @@ def fit_sigmoids(sums: Callable[[Floats, Floats], Floats], counts: Floats) -> Fl
     >>> bool(ab[0, 0] < 0)
     True
     """
+    steps = fitting(counts)
+    ab = next(steps)
+    while True:
+        try:
+            ab = steps.send(sums(ab, counts))
+        except StopIteration as end:
+            return np.asarray(end.value)
+
+
+def fitting(counts: Floats) -> Generator[Floats, Floats, Floats]:
+    """Fit sigmoids: a generator that gives (a, b) and is sent the total of `sigmoid_sums` there.
+
+    Whoever runs it supplies the totals: memory adds, agents send waves.
+    """
     ab = np.zeros((len(counts), 2))
     ab[:, 1] = np.log((counts[:, 1] + 1.0) / (counts[:, 0] + 1.0))
-    now = sums(ab, counts)
+    now = np.array((yield ab))
     stride = np.ones(len(counts))
     step = _newton(now)
     for _ in range(MAX_STEPS):
@@ -110,7 +124,7 @@ def fit_sigmoids(sums: Callable[[Floats, Floats], Floats], counts: Floats) -> Fl
         if not is_open.any():
             break
         tried = ab + np.where(is_open, stride, 0.0)[:, None] * step
-        then = sums(tried, counts)
+        then = yield tried
         descent = (now[:, 1:3] * step).sum(axis=1)
         is_better = is_open & (then[:, 0] <= now[:, 0] + 1e-4 * stride * descent)
         ab[is_better], now[is_better] = tried[is_better], then[is_better]

@@ -16,6 +16,7 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from dtsvm.data.folds import FOLDS
 from dtsvm.data.labels import (
     all_labels,
     check_positive,
@@ -41,7 +42,6 @@ from dtsvm.svm.weights import weighted
 __all__ = ["ConsensusSVM", "Levels"]
 
 Levels = tuple[list[Any], NDArray[np.int64]]
-FOLDS = 5  # of held-out rows for probabilities
 SAY_TASK = (
     "say which with task=…, or train on a frame with task_column=…. A search or a pipeline hands "
     "task on where it was asked to: set_fit_request(task=True), and the same for predict, score "

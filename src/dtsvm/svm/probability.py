@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dtsvm.data.folds import cell_name, deal
 from dtsvm.problem import TaskModel
 from dtsvm.problem.sigmoid import fit_sigmoids, sigmoid_counts, sigmoid_sums
 from dtsvm.svm.training import Training
@@ -43,14 +44,15 @@ class HeldOut(NamedTuple):
 
 def deal_folds(table: Training, n_folds: int) -> Ints:
     """Return each row's fold: at every node rows of one task and label are dealt in turn."""
-    most = int(table.company.largest(int(table.codes.max(initial=0)))) + 1
-    agent = (table.node * len(table.tasks) + table.task) * most + table.codes
-    order = np.argsort(agent, kind="stable")
-    cells, first, counts = np.unique(agent[order], return_index=True, return_counts=True)
-    turn = np.arange(len(agent)) - np.repeat(first, counts)
-    fold = np.empty(len(agent), np.int64)
-    fold[order] = (turn + np.repeat(cells, counts)) % n_folds
-    return fold
+    n_tasks, most = len(table.tasks), int(table.codes.max(initial=0)) + 1
+    cells, cell = np.unique(
+        (table.node * n_tasks + table.task) * most + table.codes, return_inverse=True
+    )
+    names = [
+        cell_name(table.nodes[c // most // n_tasks], table.tasks[c // most % n_tasks], c % most)
+        for c in cells.tolist()
+    ]
+    return deal(cell, names, n_folds)
 
 
 def held_out_tasks(table: Training, fold: Ints) -> Training:

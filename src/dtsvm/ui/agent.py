@@ -21,13 +21,14 @@ from dtsvm.ui.show import print_table, short
 
 try:
     from dtsvm.runtime.agent.node.agreed import Agreed
+    from dtsvm.runtime.agent.node.calibrating import Calibrating
     from dtsvm.runtime.agent.node.preparing import Preparing
     from dtsvm.runtime.agent.node.scoring import Scoring
     from dtsvm.runtime.agent.process.agreement import agree, route
     from dtsvm.runtime.agent.process.control import ask
     from dtsvm.runtime.agent.process.credentials import Credentials
     from dtsvm.runtime.agent.process.process import Process
-    from dtsvm.runtime.agent.process.scores import ScoreLinks
+    from dtsvm.runtime.agent.process.scores import CalibrationLinks, ScoreLinks
     from dtsvm.runtime.agent.process.stream import Limits
     from dtsvm.runtime.agent.process.transport import Transport
     from dtsvm.runtime.agent.site.checkpoint import repaired
@@ -94,9 +95,13 @@ async def _run(config: Config, credentials: Credentials | None, rounds: int | No
         lambda peer, data: hear(peer, data),
         limits=Limits(node.inbox.most_bytes),
     )
-    scoring = Scoring(config.name, config.network, node.roster, node.identity, site.count)
-    scores = ScoreLinks(scoring, transport)
-    hear = route(preparing, scores, transport, lambda peer, data: process.hear(peer, data))
+    who = config.name, config.network, node.roster, node.identity
+    scores = ScoreLinks(Scoring(*who, count=site.count), transport)
+    sigmoids = CalibrationLinks(
+        Calibrating(*who, unseen=site.unseen), transport, take=site.take_sigmoids
+    )
+    beside = [scores, sigmoids] if config.probability else [scores]
+    hear = route(preparing, beside, transport, lambda peer, data: process.hear(peer, data))
     commands: dict[str, Any] = {"rows": site.tell_rows, "evaluate": scores.answer}
     process = Process(
         node, transport, config.folder, site.keep, site.write_model, commands,
@@ -105,7 +110,10 @@ async def _run(config: Config, credentials: Credentials | None, rounds: int | No
     loop = asyncio.get_running_loop()
     for sign in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(sign, process.stop)
+    calibration = asyncio.create_task(sigmoids.run()) if config.probability else None
     await process.run()
+    if calibration is not None:
+        calibration.cancel()
 
 
 def _say_privacy(config: Config) -> None:

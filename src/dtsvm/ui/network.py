@@ -121,7 +121,10 @@ def add(site: Path, name: str, links: tuple[str, ...], listen: str, request: Pat
     couple = "all" if first.couple == (tuple(first.tasks),) else first.couple
     text = to_toml(
         name, identity, listen, around, tasks, shared,
-        Common(first.timing, couple, first.personal, first.prepare, first.class_weight),
+        Common(
+            first.timing, couple, first.personal, first.prepare, first.class_weight,
+            first.probability,
+        ),
     )  # fmt: skip
     write_folder(site, name, text, request)
     for other, config in configs.items():

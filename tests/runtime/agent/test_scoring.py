@@ -29,7 +29,9 @@ def meet(network):
                 Entry(other, 1, 1, False, (("flu", 0, 0),), links, agreement=who[other].agreement)
             )
         counts = np.full(2 * BINS, float(i + 1))
-        nodes[name] = Scoring(name, 7, roster, who[name], lambda task, n, counts=counts: counts)
+        nodes[name] = Scoring(
+            name, 7, roster, who[name], count=lambda task, n, counts=counts: counts
+        )
     return nodes
 
 

@@ -18,11 +18,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dtsvm.data.folds import FOLDS
 from dtsvm.data.labels import label_codes
 from dtsvm.problem.questions import ask, side
 from dtsvm.runtime.agent.node.names import ABOUT, WITHOUT
 
-__all__ = ["Lane", "aspect", "is_main", "lane_names", "make_lanes", "task_of"]
+__all__ = [
+    "Lane",
+    "aspect",
+    "fold_lanes",
+    "is_main",
+    "lane_names",
+    "make_lanes",
+    "task_of",
+    "unseen_name",
+]
 
 Floats = NDArray[np.float64]
 _REST = re.compile(f"[{ABOUT}{WITHOUT}]")
@@ -75,6 +85,24 @@ def make_lanes(names: Sequence[str], classes: Sequence[Any], labels: Any) -> lis
     """Return a task's lanes with the side of every row; `labels` are the rows' own."""
     codes = label_codes(labels, classes)
     return [Lane(name, side(codes, k, len(names))) for k, name in enumerate(names)]
+
+
+def fold_lanes(lanes: Sequence[Lane], fold: NDArray[np.int64]) -> list[Lane]:
+    """Return lanes once more for every fold, each without the rows of one."""
+    return [
+        Lane(unseen_name(lane.name, f), lane.side, fold != f)
+        for f in range(FOLDS)
+        for lane in lanes
+    ]
+
+
+def unseen_name(lane: str, fold: int) -> str:
+    """Return the name of the lane that does not see a fold.
+
+    >>> unseen_name("flu›mild", 2)
+    'flu›mild‹2'
+    """
+    return f"{lane}{WITHOUT}{fold}"
 
 
 def _spelled(label: Any) -> str:

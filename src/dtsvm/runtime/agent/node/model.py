@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dtsvm.problem import Columns, Model, Network, TaskModel
 from dtsvm.rounds import Info, Status
@@ -15,11 +16,19 @@ from dtsvm.runtime.agent.node.node import Node
 
 __all__ = ["node_model"]
 
+Floats = NDArray[np.float64]
+
 
 def node_model(
-    node: Node, classes: Mapping[str, tuple[Any, ...]], columns: Columns | None = None
+    node: Node,
+    classes: Mapping[str, tuple[Any, ...]],
+    columns: Columns | None = None,
+    sigmoids: Mapping[str, Floats] | None = None,
 ) -> Model:
-    """Return what is certified, beside the node's own; `classes` are each task's labels."""
+    """Return what is certified, beside the node's own.
+
+    `classes` are each task's labels; `sigmoids` are by lane, where there are some.
+    """
     tasks = sorted(node.tasks)
     settings = {
         **asdict(node.settings),
@@ -28,22 +37,36 @@ def node_model(
         "positive": {task: classes[task][1] for task in tasks if len(classes[task]) == 2},
     }
     group = {task: g for g, together in enumerate(node.groups()) for task in together}
+    found = tuple(_task(node, task, classes[task], group[task], sigmoids or {}) for task in tasks)
+    if found and all(one.sigmoid is not None for one in found):
+        settings["probability"] = True
     return Model(
         "DTSVM", settings, Network(*node.roster.map(node.name)),
-        tuple(_task(node, task, classes[task], group[task]) for task in tasks),
+        found,
         _info(node), node.n_features, columns or Columns(),
         privacy=node.veil.privacy.describe(),
     )  # fmt: skip
 
 
-def _task(node: Node, task: str, classes: tuple[Any, ...], group: int) -> TaskModel:
+def _task(
+    node: Node,
+    task: str,
+    classes: tuple[Any, ...],
+    group: int,
+    sigmoids: Mapping[str, Floats],
+) -> TaskModel:
     lanes = node.lanes(task, main=True)
     parts = np.array([node.certified(lane) for lane in lanes])  # (lane, part, feature)
     whole, own = parts.sum(axis=1), np.array([node.decision(lane) for lane in lanes])
     return TaskModel(
         task, tuple(classes), whole[:, :-1], whole[:, -1], parts[:, 0, :-1], parts[:, 1, :-1],
-        {node.name: own}, group,
+        {node.name: own}, group, _sigmoid([sigmoids.get(lane) for lane in lanes]),
     )  # fmt: skip
+
+
+def _sigmoid(found: list[Floats | None]) -> Floats | None:
+    known = [one for one in found if one is not None and np.isfinite(one).all()]
+    return np.array(known) if len(known) == len(found) else None
 
 
 def _info(node: Node) -> Info:

@@ -6,16 +6,15 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from dtsvm.runtime.agent.node.agreed import Agreed
 from dtsvm.runtime.agent.node.preparing import Preparing, is_preparing
-from dtsvm.runtime.agent.node.scoring import is_scoring
 from dtsvm.runtime.agent.node.timing import Timing
 from dtsvm.runtime.agent.process.control import listen
-from dtsvm.runtime.agent.process.scores import ScoreLinks
+from dtsvm.runtime.agent.process.scores import Links
 from dtsvm.runtime.agent.process.transport import Transport
 
 __all__ = ["agree", "route"]
@@ -102,16 +101,18 @@ def _words(preparing: Preparing) -> str:
 
 def route(
     preparing: Preparing | None,
-    scores: ScoreLinks,
+    beside: Sequence[Links],
     transport: Transport,
     take: Callable[[str, bytes], object],
 ) -> Callable[[str, bytes], None]:
     """Return what takes messages while a node trains: latecomers are told the plan."""
 
     def hear(peer: str, data: bytes) -> None:
-        if is_scoring(data):
-            scores.hear(peer, data)
-        elif preparing is not None and is_preparing(data):
+        for links in beside:
+            if links.collective.is_mine(data):
+                links.hear(peer, data)
+                return
+        if preparing is not None and is_preparing(data):
             preparing.hear(peer, data)
             if preparing.lacks_plan(peer):
                 transport.send(peer, preparing.message(peer))

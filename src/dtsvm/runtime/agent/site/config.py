@@ -23,6 +23,7 @@ __all__ = ["Common", "Config", "PrepareConfig", "TaskConfig", "read_config", "to
 SECTIONS = (
     "name", "network", "listen", "model", "couple", "personal", "tls", "neighbours", "settings",
     "timing", "tasks", "metrics", "prepare", "holdout", "privacy", "class_weight",
+    "probability",
 )  # fmt: skip
 
 
@@ -68,6 +69,7 @@ class Config:
     holdout: float = 0.0
     privacy: Privacy = field(default_factory=Privacy)
     class_weight: Any = None
+    probability: bool = False
 
     @property
     def agrees(self) -> bool:
@@ -139,7 +141,14 @@ def read_config(path: Path) -> Config:
         privacy=_privacy(path, content),
         holdout=_holdout(path, content.get("holdout", 0.0)),
         class_weight=_class_weight(path, content.get("class_weight")),
+        probability=_is_true(path, "probability", content.get("probability", False)),
     )
+
+
+def _is_true(path: Path, name: str, given: Any) -> bool:
+    if not isinstance(given, bool):
+        raise refusal(str(path), name, "true or false", given)
+    return given
 
 
 def _class_weight(path: Path, given: Any) -> Any:
@@ -169,7 +178,7 @@ def _privacy(path: Path, content: dict[str, Any]) -> Privacy:
     found = Privacy.checked(str(path), **given)
     if found.level != "dp":
         return found
-    for name in ("prepare", "holdout", "class_weight"):
+    for name in ("prepare", "holdout", "class_weight", "probability"):
         if content.get(name):
             raise ParameterError(
                 f"{path}: '{name}' adds up numbers without noise, which differential privacy does "
@@ -260,6 +269,7 @@ class Common:
     personal: bool = False
     prepare: PrepareConfig | None = None
     class_weight: Any = None
+    probability: bool = False
 
 
 def to_toml(
@@ -281,6 +291,7 @@ def to_toml(
         f'couple = {_value(common.couple):19}# train together: "all", [] or [["a", "b"]]',
         *(["personal = true"] if common.personal else []),
         *_class_weight_lines(common.class_weight),
+        *(["probability = true"] if common.probability else []),
         "",
         "[tls]",
         'ca = "ca.pem"',

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dtsvm.data import Rows, read_records, read_rows
+from dtsvm.data.folds import FOLDS, cell_name, deal
 from dtsvm.data.labels import begin_classes, check_labels, label_codes
 from dtsvm.errors import DataError, did_you_mean
 from dtsvm.prepare import Preparation
+from dtsvm.problem.questions import side
 from dtsvm.problem.weights import class_weights
 from dtsvm.runtime.agent.node.agreed import Agreed
-from dtsvm.runtime.agent.node.lanes import Lane, lane_names, make_lanes
+from dtsvm.runtime.agent.node.calibrating import Unseen
+from dtsvm.runtime.agent.node.lanes import Lane, fold_lanes, lane_names, make_lanes, unseen_name
 from dtsvm.runtime.agent.site.columns import is_held, prepared
 from dtsvm.runtime.agent.site.config import Config, TaskConfig
 
@@ -60,6 +63,7 @@ class SiteRows:
         self.held: dict[str, Block] = {}  # rows that nobody trains on
         self.first = {task: self._read_first(task, given) for task, given in config.tasks.items()}
         self._weights = self._class_weights()
+        self.trained: dict[str, list[Block]] = {}  # what lanes were made of, if folds are dealt
 
     # Reading
 
@@ -100,9 +104,44 @@ class SiteRows:
 
     # What is trained on
 
-    def lanes(self, task: str, y: NDArray[Any]) -> list[Lane]:
-        """Return the lanes of a task, with the side of every row."""
-        return make_lanes(self._names(task), self.classes[task], y)
+    def lanes(self, task: str, block: Block) -> list[Lane]:
+        """Return the lanes of a task, with the side of every row; later rows come after others."""
+        lanes = make_lanes(self._names(task), self.classes[task], block.y)
+        if not self.config.probability:
+            return lanes
+        self.trained.setdefault(task, []).append(block)
+        fold = self.folds(task)
+        return [*lanes, *fold_lanes(lanes, fold[len(fold) - len(block.y) :])]
+
+    def folds(self, task: str) -> NDArray[np.int64]:
+        """Return the fold of every row of a task that is trained on, in the order they came."""
+        classes = self.classes[task]
+        y = [label_codes(block.y, classes) for block in self.trained.get(task, ())]
+        names = [cell_name(self.config.name, task, k) for k in range(len(classes))]
+        return deal(np.concatenate([np.zeros(0, np.int64), *y]), names)
+
+    def unseen(self, task: str, decide: Callable[[str], Floats]) -> dict[str, Unseen]:
+        """Return what lanes say of rows they did not see, by main lane.
+
+        `decide` returns a lane's weights, the bias last.
+        """
+        blocks, fold = self.trained[task], self.folds(task)
+        codes = label_codes(np.concatenate([b.y for b in blocks]), self.classes[task])
+        weight = np.concatenate(
+            [np.ones(len(b.y)) if b.weight is None else b.weight for b in blocks]
+        )
+        edges = np.cumsum([0, *(len(b.y) for b in blocks)])
+        found = {}
+        names = self._names(task)
+        for k, lane in enumerate(names):
+            values = np.zeros(len(fold))
+            for f in range(FOLDS):
+                u = decide(unseen_name(lane, f))
+                for block, start, end in zip(blocks, edges, edges[1:], strict=False):
+                    mine = np.flatnonzero(fold[start:end] == f)
+                    values[start + mine] = block.X[mine] @ u[:-1] + u[-1]
+            found[lane] = Unseen(values, side(codes, k, len(names)) > 0, weight)
+        return found
 
     def weight(self, task: str, block: Block) -> Floats | None:
         """Return what rows weigh, their class's weight included; None if all are 1."""
@@ -142,6 +181,8 @@ class SiteRows:
         if self._weights is not None:
             weights = {task: w.tolist() for task, w in sorted(self._weights.items())}
             text += f"; class weights {_short(json.dumps(weights))}"
+        if self.config.probability:
+            text += "; with probabilities"
         return text
 
 

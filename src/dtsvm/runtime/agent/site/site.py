@@ -16,6 +16,7 @@ from dtsvm.data.labels import label_codes
 from dtsvm.errors import DataError, NetworkError
 from dtsvm.problem import Columns
 from dtsvm.runtime.agent.node.agreed import Agreed
+from dtsvm.runtime.agent.node.calibrating import Unseen
 from dtsvm.runtime.agent.node.identity import Identity, Nameless
 from dtsvm.runtime.agent.node.model import node_model
 from dtsvm.runtime.agent.node.node import Node
@@ -56,6 +57,7 @@ class Site:
     ) -> None:
         self.config, self._save = config, save
         self.rows = SiteRows(config, agreed)
+        self._sigmoids: dict[str, Floats] = {}  # by main lane
         self._path = config.folder / "checkpoint.npz"
         content = self._path.read_bytes() if self._path.exists() else None
         self.told = told_before(config)
@@ -90,12 +92,12 @@ class Site:
     def _enter(self, node: Node, task: str, block: Block) -> None:
         """Let a task begin with its first rows and those that were added later."""
         rows = self.rows
-        lanes = rows.lanes(task, block.y)
+        lanes = rows.lanes(task, block)
         node.enter(task, block.X, lanes, rows.classes[task], rows.weight(task, block))
         for owner, file, _ in self.told.later:
             if owner == task:
                 more = rows.read(task, self.config.folder / file)
-                lanes = rows.lanes(task, more.y)
+                lanes = rows.lanes(task, more)
                 node.add_rows(task, more.X, lanes, rows.weight(task, more))
 
     def count(self, task: str, n_lanes: int) -> Floats:
@@ -108,6 +110,22 @@ class Site:
         codes = label_codes(block.y, self.rows.classes[task])
         return count_answers(block.X @ u[:, :-1].T + u[:, -1], codes, n_labels)
 
+    def unseen(self) -> dict[str, Unseen] | None:
+        """Return what lanes say of rows they did not see; None while the node has not settled."""
+        node = self.node
+        if not node.is_settled:
+            return None
+        found: dict[str, Unseen] = {}
+        for task in node.tasks:
+            found |= self.rows.unseen(task, lambda lane: node.certified(lane).sum(axis=0))
+        return found
+
+    def take_sigmoids(self, found: dict[str, Floats] | None) -> None:
+        """Go on with sigmoids that the network has found, or without any."""
+        self._sigmoids = found or {}
+        if found is not None and self.node.round:
+            self.write_model(self.node)
+
     def tell_rows(self, asked: dict[str, Any]) -> dict[str, Any]:
         """Add the rows of a file to a task; a copy is on disk before that is said."""
         tasks = list(self.node.tasks)
@@ -119,7 +137,7 @@ class Site:
         file = self._copy(Path(asked["file"]))
         self.keep({"later": (task, file, len(block.y))})
         self.node.tell_owner()
-        lanes = self.rows.lanes(task, block.y)
+        lanes = self.rows.lanes(task, block)
         self.node.add_rows(task, block.X, lanes, self.rows.weight(task, block))
         return {"said": f"Task {task!r} has {len(block.y)} more rows."}
 
@@ -161,7 +179,7 @@ class Site:
             schema = made.plan_.schema
             units = tuple(schema[f.column].unit if f.scale else None for f in made.plan_.features)
         columns = Columns(self.rows.feature_names, label, None, None, units)
-        model = node_model(node, self.rows.classes, columns)
+        model = node_model(node, self.rows.classes, columns, self._sigmoids)
         self._save(
             replace(model, preparation=None if made is None else made.to_dict()), self.config.model
         )

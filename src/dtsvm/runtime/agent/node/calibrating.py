@@ -1,0 +1,145 @@
+"""Probabilities without a centre: sigmoids fitted by Newton steps that are sums over the network.
+
+Once a node has settled it knows what lanes that did not see a row say of it. The first sum counts
+rows of each side, every further one is a step of `problem.sigmoid.fitting`: all are sent the same
+totals, so all take the same steps and end at the same numbers. When the network changes, all begins
+anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dtsvm.problem.sigmoid import fitting, sigmoid_counts, sigmoid_sums
+from dtsvm.runtime.agent.node.collective import Collective
+from dtsvm.runtime.agent.node.wave import Wave
+
+__all__ = ["Calibrating", "Unseen"]
+
+Floats = NDArray[np.float64]
+ROUNDING = 1e-6
+MOST = 1e6  # of a and b, of decision values and of weights
+
+
+class Unseen(NamedTuple):
+    """What a node's lanes say of rows they did not see: of one main lane, row by row."""
+
+    values: Floats
+    is_positive: NDArray[np.bool_]
+    weight: Floats
+
+
+@dataclass
+class Calibrating(Collective):
+    """One node's part in fitting sigmoids.
+
+    Parameters
+    ----------
+    name, network, roster, identity
+        As in `Collective`.
+    unseen : callable
+        Returns what a node's lanes say of rows they did not see, by main lane; None while that is
+        not settled.
+    """
+
+    unseen: Callable[[], dict[str, Unseen] | None] = lambda: None
+    n_lies: int = 0  # totals that no honest nodes could have
+    _rows: tuple[Floats, NDArray[np.bool_], NDArray[np.int64], Floats] | None = None
+    _counts: Floats = field(default_factory=lambda: np.zeros((0, 2)))
+    _fit: Generator[Floats, Floats, Floats] | None = None
+    _found: Floats | None = None
+
+    protocol = 902
+    title = "sigmoids"
+
+    def step(self) -> None:
+        """Go as far as what is known allows."""
+        wave = self._fresh()
+        if self._found is not None or wave.is_open:
+            return
+        if wave.total is not None:
+            self._follow(wave, wave.total)
+        elif self._rows is not None or self._take_rows():
+            self._called(wave, 1)
+
+    @property
+    def sigmoids(self) -> dict[str, Floats] | None:
+        """(a, b) of every main lane in the network; None before they are found."""
+        self._fresh()
+        if self._found is None:
+            return None
+        return dict(zip(self._names, self._found, strict=True))
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether sigmoids are being fitted just now."""
+        wave = self._wave
+        return self._found is None and wave is not None and max(wave.wanted, wave.done) > 0
+
+    @property
+    def _names(self) -> list[str]:
+        return [name for some in self._lanes.values() for name in some]
+
+    def _take_rows(self) -> bool:
+        found = self.unseen()
+        if found is None:
+            return False
+        place = {name: i for i, name in enumerate(self._names)}
+        some = [(one, place[name]) for name, one in found.items() if name in place]
+        self._rows = (
+            np.clip(np.concatenate([np.zeros(0), *(one.values for one, _ in some)]), -MOST, MOST),
+            np.concatenate([np.zeros(0, bool), *(one.is_positive for one, _ in some)]),
+            np.concatenate(
+                [np.zeros(0, np.int64), *(np.full(len(one.values), i) for one, i in some)]
+            ),
+            np.concatenate([np.zeros(0), *(one.weight for one, _ in some)]),
+        )
+        return True
+
+    def _called(self, wave: Wave, number: int) -> None:
+        if number == 1 and (self._rows is not None or self._take_rows()):
+            assert self._rows is not None
+            _, is_positive, which, weight = self._rows
+            wave.begin(1, sigmoid_counts(is_positive, which, len(self._names), weight).ravel())
+
+    def _follow(self, wave: Wave, total: Floats) -> None:
+        """Take the step that a total allows, and add this node's part of the next."""
+        assert self._rows is not None
+        if not self._is_possible(wave.done, total):
+            self.n_lies += 1
+            self._found = np.full((len(self._names), 2), np.nan)
+            return
+        try:
+            if wave.done == 1:
+                self._counts = total.reshape(-1, 2)
+                self._fit = fitting(self._counts)
+                at = next(self._fit)
+            else:
+                assert self._fit is not None
+                at = self._fit.send(total.reshape(-1, 6))
+        except StopIteration as end:
+            is_good = (np.abs(end.value) <= MOST).all(axis=1)
+            self._found = np.where(is_good[:, None], end.value, np.nan)
+            return
+        term = sigmoid_sums(*self._rows, at, self._counts).ravel()
+        wave.begin(wave.done + 1, np.clip(term, -(2.0**40), 2.0**40))
+
+    def _is_possible(self, number: int, total: Floats) -> bool:
+        """Whether a total can be one of honest nodes: every share has its sign and its range."""
+        assert self._rows is not None
+        _, is_positive, which, weight = self._rows
+        if number == 1:
+            mine = sigmoid_counts(is_positive, which, len(self._names), weight)
+            return bool((total.reshape(-1, 2) >= np.maximum(mine, 0.0) - ROUNDING).all())
+        loss, _, _, haa, _, hbb = total.reshape(-1, 6).T
+        most = 0.25 * self._counts.sum(axis=1) * (1 + ROUNDING) + ROUNDING
+        is_signed = min(loss.min(initial=0), haa.min(initial=0), hbb.min(initial=0)) >= -ROUNDING
+        return bool(is_signed and (hbb <= most).all())
+
+    def _changed(self, wave: Wave, was_open: bool) -> None:
+        self._rows = self._fit = self._found = None

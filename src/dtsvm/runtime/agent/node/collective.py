@@ -1,0 +1,127 @@
+"""Masked sums over the whole network beside training: one carrier for all that is asked that way.
+
+Each kind has a protocol number of its own, and what it says stands in the field for text. Whoever
+hears of a sum that it has not begun is called to add its own part.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass, field
+
+from dtsvm.runtime.agent.node import wire_pb2 as wire
+from dtsvm.runtime.agent.node.identity import Identity
+from dtsvm.runtime.agent.node.masks import pairs
+from dtsvm.runtime.agent.node.roster import Roster
+from dtsvm.runtime.agent.node.wave import Parcel, Tree, Wave
+
+__all__ = ["Collective"]
+
+MOST_BYTES = 4_000_000
+
+
+@dataclass
+class Collective:
+    """One node's part in such sums. It has no clock and no sockets.
+
+    Parameters
+    ----------
+    name : str
+        The node.
+    network : int
+        The network's id.
+    roster : Roster
+        Who is there, and who holds which task.
+    identity : Identity
+        With whom secrets are shared.
+    """
+
+    name: str
+    network: int
+    roster: Roster
+    identity: Identity
+    refused: int = 0
+    _wave: Wave | None = None
+    _lanes: dict[str, list[str]] = field(default_factory=dict)  # of all tasks there are
+    _heard_of: set[str] = field(default_factory=set)
+
+    protocol = 0
+    title = ""
+
+    @classmethod
+    def is_mine(cls, data: bytes) -> bool:
+        """Whether a message belongs here: its first field is the protocol."""
+        return data.startswith(wire.Message(protocol=cls.protocol).SerializeToString())
+
+    def _called(self, wave: Wave, number: int) -> None:
+        """Take part in a sum that a neighbour works at."""
+        raise NotImplementedError
+
+    def _changed(self, wave: Wave, was_open: bool) -> None:
+        """Go on after the network has changed; `was_open` tells whether a sum was under way."""
+        raise NotImplementedError
+
+    def _fresh(self) -> Wave:
+        """The wave of the network as it is now."""
+        if self._wave is None or self._wave.epoch != self.roster.digest:
+            names, links = self.roster.map(self.name)
+            tree = Tree.of(self.name, links)
+            self._lanes = self.roster.main_lanes(names)
+            was_open = self._wave is not None and self._wave.is_open
+            self._wave = Wave(self.title, tree, self.roster.digest, lambda: self._secrets(names))
+            self._changed(self._wave, was_open)
+        return self._wave
+
+    def _secrets(self, names: list[str]) -> list[tuple[bytes, bool]]:
+        others = pairs(self.name, names, self.roster.neighbours(self.name))
+        halves = [(other, self.roster.entries[other].agreement) for other in others]
+        return [(self.identity.shared(half), self.name < other) for other, half in halves]
+
+    # Saying and being told
+
+    def owed(self) -> dict[str, bytes]:
+        """Return what neighbours lack, by neighbour."""
+        wave = self._wave
+        if wave is None:
+            return {}
+        around = self.roster.neighbours(self.name)
+        found = {n for n in around if wave.is_open or wave.has_something_for(n)} | self._heard_of
+        self._heard_of = set()
+        return {name: self._message(name, wave) for name in found if name in around}
+
+    def _message(self, neighbour: str, wave: Wave) -> bytes:
+        parcel = wave.parcel(neighbour)
+        up, down = (base64.b64encode(part).decode() for part in (parcel.up, parcel.down))
+        said = {"epoch": wave.epoch, "parcel": [parcel.wanted, parcel.done, up, down]}
+        return bytes(
+            wire.Message(
+                protocol=self.protocol, network=self.network, sender=self.name,
+                said_settings=json.dumps(said),
+            ).SerializeToString()
+        )  # fmt: skip
+
+    def hear(self, peer: str, data: bytes) -> None:
+        """Take a neighbour's message; a bad one is counted and changes nothing."""
+        try:
+            self._hear(peer, data)
+        except Exception:  # whatever a neighbour can make of a message
+            self.refused += 1
+
+    def _hear(self, peer: str, data: bytes) -> None:
+        message = wire.Message.FromString(data[:MOST_BYTES])
+        if message.sender != peer or message.network != self.network:
+            raise ValueError("not for this node")
+        said = json.loads(message.said_settings)
+        wanted, done, up, down = said["parcel"]
+        wave = self._fresh()
+        if said["epoch"] != wave.epoch:
+            return
+        parcel = Parcel(int(wanted), int(done), base64.b64decode(up), base64.b64decode(down))
+        if not 0 <= parcel.wanted <= max(wave.wanted, wave.done) + 1:
+            raise ValueError("a number out of turn")
+        wave.hear(peer, parcel)
+        if parcel.wanted > max(wave.wanted, wave.done):
+            self._called(wave, parcel.wanted)
+        if parcel.down:
+            self._heard_of.add(peer)  # it waits to hear that this has come

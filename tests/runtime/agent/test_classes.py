@@ -183,6 +183,36 @@ def test_three_messy_files_of_three_classes_with_weights_equal_pooled_scikit_lea
     assert json.loads(done.stdout)["tasks"][0]["labels"] == classes.tolist()
 
 
+@pytest.mark.slow
+def test_three_agents_say_how_likely_three_classes_are_and_how_good_they_are(tmp_path, monkeypatch):
+    site = tmp_path / "site"
+    three_sites(site)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "new.csv").write_text(with_outcome("new"))
+    for name in SITES:
+        (site / name / "rows.csv").write_text(with_outcome(name))
+        toml = site / name / "node.toml"
+        text = toml.read_text().replace('labels = ["no", "yes"]', "").replace("1e-06", "1e-03")
+        text = text.replace('label = "readmitted"', 'label = "outcome"')
+        toml.write_text("probability = true\nholdout = 0.25\n" + text)
+    with Agents(site) as agents:
+        for name in SITES:
+            agents.start(name)
+        agents.settle(SITES)
+        models = [site / name / "model.json" for name in SITES]
+        agents.wait_for(lambda: all(m.exists() and read_model(m).tasks[0].sigmoid is not None
+                                    for m in models))  # fmt: skip
+        done = CliRunner().invoke(main, ["evaluate", str(site / "west" / "node.toml"), "--json"])
+        assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["tasks"][0]["labels"] == ["home", "return", "ward"]
+    assert np.sum(found["tasks"][0]["confusion"]) == found["rows"] > 80
+    assert found["error"] < 0.5
+    likely = answers(models[0])["probability"]
+    assert likely.between(1 / 3, 1.0).mean() > 0.9
+    np.testing.assert_array_equal(likely, answers(models[2])["probability"])
+
+
 def sparse_rows(rng, n, p=12):
     X = rng.normal(size=(n, p)) * (rng.random((n, p)) < 0.25)
     return X, np.where(X[:, 0] + X[:, 1] + 0.3 * rng.normal(size=n) > 0, "yes", "no")

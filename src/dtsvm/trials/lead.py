@@ -15,6 +15,7 @@ __all__ = ["HELPS", "HURTS", "Gain", "draw_gains", "gains"]
 
 HELPS, HURTS = "#007a56", "#b3441c"
 REGIME_MARKERS = {"paper": "s", "standard": "o"}
+NAME_WIDTH = 5.0  # percentage points
 
 
 class Gain(NamedTuple):
@@ -77,6 +78,8 @@ def _draw_one(axis: Any, y: float, regime: str, at: Table) -> None:
     colour = HELPS if high < 0 else HURTS if low > 0 else INK
     axis.plot([low, high], [y, y], color=colour, lw=1.5)
     axis.plot([mean], [y], REGIME_MARKERS.get(regime, "D"), color=colour, ms=6)
-    right = np.nanmax([mean, high])
-    axis.annotate(regime, (right, y), xytext=(6, 0), textcoords="offset points", va="center",
+    left, right = np.nanmin([mean, low]), np.nanmax([mean, high])
+    is_left = -NAME_WIDTH < right < 0  # to the right the name would stand on the line at zero
+    axis.annotate(regime, (left if is_left else right, y), xytext=(-6 if is_left else 6, 0),
+                  textcoords="offset points", ha="right" if is_left else "left", va="center",
                   fontsize=7.5, color=colour)  # fmt: skip

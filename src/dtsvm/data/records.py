@@ -18,7 +18,7 @@ from dtsvm.data.schema import ColumnSchema, Schema, split_unit
 from dtsvm.data.tables import Cells, Table, read_table
 from dtsvm.errors import DataError, ParameterError, did_you_mean
 
-__all__ = ["Records", "frame_records", "read_records"]
+__all__ = ["Records", "frame_records", "read_records", "table_records"]
 
 _LEVELLED = (Kind.YES_NO, Kind.CATEGORY)
 _GERMAN_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+")
@@ -104,7 +104,7 @@ def read_records(
     >>> folder.cleanup()
     """
     table = read_table(Path(path))
-    return _records(table, roles or {}, features, kinds or {}, only)
+    return table_records(table, roles or {}, features, kinds or {}, only)
 
 
 def frame_records(frame: Any, kinds: Mapping[str, str] | None = None) -> Records:
@@ -131,7 +131,7 @@ def frame_records(frame: Any, kinds: Mapping[str, str] | None = None) -> Records
     if len(lengths) != 1:
         raise DataError(f"X has columns of lengths {sorted(lengths)}. Give every column one.")
     table = Table(Path("X"), columns, tuple(columns), lengths.pop())
-    return _records(table, {}, None, kinds or {}, only=False)
+    return table_records(table, {}, None, kinds or {})
 
 
 def _names(frame: Any) -> list[Any]:
@@ -143,13 +143,14 @@ def _cells(column: Any) -> NDArray[Any]:
     return np.asarray(values)
 
 
-def _records(
+def table_records(
     table: Table,
     roles: Mapping[str, str | None],
     features: Sequence[str] | None,
     kinds: Mapping[str, str],
-    only: bool,
+    only: bool = False,
 ) -> Records:
+    """Find what the columns of a table hold: see `read_records`."""
     if table.matrix is not None:
         raise DataError(
             f"{table.path} has CSR rows, whose columns are numbers to be taken as they are. Train "

@@ -17,7 +17,14 @@ from dtsvm.data.columns import find_numbers, require_numbers, require_values, we
 from dtsvm.data.tables import Table, file_stem, read_table
 from dtsvm.errors import DataError, ParameterError, did_you_mean
 
-__all__ = ["Rows", "join_values", "read_rows", "refuse_other_labels"]
+__all__ = [
+    "Rows",
+    "arrange",
+    "different_columns",
+    "join_values",
+    "read_rows",
+    "refuse_other_labels",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,11 +122,11 @@ def read_rows(
     if not files:
         raise DataError("No files were given. Name at least one.")
     roles = {"label": label, "task": task, "node": node, "weight": weight}
-    parts = [_arrange(read_table(file), roles, features) for file in files]
+    parts = [arrange(read_table(file), roles, features) for file in files]
     return _join(files, parts)
 
 
-def _arrange(table: Table, asked: dict[str, str | None], features: Sequence[str] | None) -> Rows:
+def arrange(table: Table, asked: dict[str, str | None], features: Sequence[str] | None) -> Rows:
     """Give the columns of one file their roles."""
     roles = {role: table.roles.get(role) if name is None else name for role, name in asked.items()}
     values = {role: _values(table, roles[role], role) for role in ("label", "task", "node")}
@@ -215,7 +222,7 @@ def _join(files: list[Path], parts: list[Rows]) -> Rows:
     names = parts[0].feature_names
     for file, part in zip(files, parts, strict=True):
         if set(part.feature_names) != set(names):
-            raise DataError(_difference(files[0], names, file, part.feature_names))
+            raise DataError(different_columns(files[0], names, file, part.feature_names))
     refuse_other_labels([file_stem(file) for file in files], parts)
     X = [_in_order(part, names) for part in parts]
     node = join_values(files, [part.node for part in parts], "node")
@@ -250,7 +257,8 @@ def _stacked(files: list[Path], parts: list[Any]) -> Any:
     return np.ascontiguousarray(np.concatenate(parts))
 
 
-def _difference(one: Path, ones: Sequence[str], other: Path, others: Sequence[str]) -> str:
+def different_columns(one: Path, ones: Sequence[str], other: Path, others: Sequence[str]) -> str:
+    """Say which feature columns only one of two files has."""
     sides = []
     for path, here, there in ((one, ones, others), (other, others, ones)):
         extra = [name for name in here if name not in there]

@@ -21,7 +21,16 @@ from dtsvm.data.delimited import read_csv_text
 from dtsvm.data.text import STDIN
 from dtsvm.errors import DataError, MissingExtraError, did_you_mean
 
-__all__ = ["Cells", "Table", "file_stem", "read_table"]
+__all__ = [
+    "Cells",
+    "Table",
+    "arrow_columns",
+    "arrow_table",
+    "file_stem",
+    "npz_table",
+    "read_table",
+    "require_file",
+]
 
 MOST_COLUMNS = 2**24  # of CSR rows: each has a name
 CSR = {"data", "indices", "indptr", "shape"}  # what scipy.sparse.save_npz writes
@@ -75,7 +84,8 @@ class Table:
             for name, cells in self.columns.items()
         }
         lines = [self.lines[i] for i in rows] if self.lines else ()
-        return replace(self, columns=columns, n_rows=len(rows), lines=lines)
+        matrix = None if self.matrix is None else self.matrix[index]
+        return replace(self, columns=columns, n_rows=len(rows), lines=lines, matrix=matrix)
 
 
 def read_table(path: Path) -> Table:
@@ -95,7 +105,7 @@ def read_table(path: Path) -> Table:
     reader = _reader_for(path)
     try:
         if path != STDIN:
-            _require_file(path)
+            require_file(path)
         table = reader(path)
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}.") from error
@@ -135,7 +145,8 @@ def _reader_for(path: Path) -> Callable[[Path], Table]:
     return reader
 
 
-def _require_file(path: Path) -> None:
+def require_file(path: Path) -> None:
+    """Refuse a path that is no file with something in it."""
     if not path.exists():
         raise DataError(f"There is no file {path}. Check the path.")
     if not path.is_file():
@@ -156,15 +167,19 @@ def _read_parquet(path: Path) -> Table:
             library = importlib.import_module(name)
         except ImportError:
             continue
-        columns = _read_with(read, library, path)
-        # pandas stores an index that is not just 0, 1, 2 … as a column of this name.
-        names = tuple(c for c in columns if not re.fullmatch(r"__index_level_\d+__", c))
-        n_rows = len(next(iter(columns.values()))) if columns else 0
-        return Table(path, columns, names, n_rows)
+        return arrow_table(path, _read_with(read, library, path))
     raise MissingExtraError(
         f"Reading {path} needs pyarrow or polars, and neither is installed. "
         'Install them with: pip install "dtsvm[frames]"'
     )
+
+
+def arrow_table(path: Path, columns: dict[str, Cells]) -> Table:
+    """Return the columns of a Parquet file, or of some of its rows, as a table."""
+    # pandas stores an index that is not just 0, 1, 2 … as a column of this name.
+    names = tuple(c for c in columns if not re.fullmatch(r"__index_level_\d+__", c))
+    n_rows = len(next(iter(columns.values()))) if columns else 0
+    return Table(path, columns, names, n_rows)
 
 
 _ColumnReader = Callable[[Any, Path], dict[str, Cells]]
@@ -184,14 +199,20 @@ def _read_with(read: _ColumnReader, library: ModuleType, path: Path) -> dict[str
 def _arrow_columns(parquet: Any, path: Path) -> dict[str, Cells]:
     # ParquetFile, not read_table: the latter makes columns of folders called name=value.
     with parquet.ParquetFile(path) as file:
-        table = file.read()
+        return arrow_columns(file.read())
+
+
+def arrow_columns(table: Any) -> dict[str, Cells]:
+    """Return the columns of an Arrow table or batch of rows as arrays."""
     if len(set(table.column_names)) < len(table.column_names):
         raise ValueError("two columns have the same name")
     columns: dict[str, Cells] = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         is_coded = hasattr(column.type, "value_type") and hasattr(column.type, "index_type")
         plain = column.cast(column.type.value_type) if is_coded else column
-        columns[name] = np.asarray(plain.to_numpy())
+        # A batch is refused what would be a copy unless it may make one.
+        options = {"zero_copy_only": False} if hasattr(plain, "offset") else {}
+        columns[name] = np.asarray(plain.to_numpy(**options))
     return columns
 
 
@@ -208,11 +229,16 @@ def _read_npz(path: Path) -> Table:
             arrays = {name: _array(path, file, name) for name in file.files}
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
         raise DataError(f"{path} is damaged ({error}). Write it with numpy.savez.") from error
+    return npz_table(path, arrays)
+
+
+def npz_table(path: Path, arrays: dict[str, NDArray[Any]]) -> Table:
+    """Return the arrays of an npz file as a table: the columns of X by their names, and others."""
     X = arrays.pop("X", None)
     matrix = _csr(path, arrays) if X is None and arrays.keys() >= CSR else None
     if matrix is not None:
         names = _feature_names(path, arrays.pop("feature_names", None), matrix.shape[1])
-        roles = {role: role for role in ("task", "node") if role in arrays}
+        roles: dict[str, str] = {role: role for role in ("task", "node") if role in arrays}
         given: dict[str, Cells] = {**arrays}
         return Table(path, given, names, matrix.shape[0], roles=roles, matrix=matrix)
     if X is None or X.ndim != 2:

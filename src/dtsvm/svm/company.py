@@ -15,7 +15,7 @@ from scipy.sparse import csr_array, issparse
 from dtsvm.errors import DataError
 from dtsvm.problem import Network
 
-__all__ = ["Alone", "find_company"]
+__all__ = ["Alone", "Ranks", "find_company"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -31,6 +31,10 @@ class Alone:
         """Return what every process says; the value is plain, as in JSON."""
         return [value]
 
+    def turn(self, jobs: list[Any]) -> list[Any]:
+        """Return this process's part of jobs that any could do."""
+        return jobs
+
     def add(self, numbers: NDArray[Any]) -> NDArray[Any]:
         """Return the sum over all processes."""
         return numbers
@@ -38,6 +42,10 @@ class Alone:
     def largest(self, number: float) -> float:
         """Return the largest that a process says."""
         return number
+
+    def stack(self, rows: Floats) -> Floats:
+        """Put the rows of all processes one after the other."""
+        return rows
 
     def total(self, node: Ints, vectors: Floats) -> Floats:
         """Add up vectors, (node, …), in the order of the nodes, each of which is at one process."""
@@ -73,27 +81,40 @@ class Ranks(Alone):
         self.comm = comm
 
     def gather(self, value: Any) -> list[Any]:
+        """Return what every rank says, in their order."""
         from dtsvm.runtime.mpi.collect import gather_json
 
         return gather_json(self.comm, value)
 
+    def turn(self, jobs: list[Any]) -> list[Any]:
+        """Deal jobs to the ranks in turn."""
+        return jobs[self.comm.rank :: self.comm.size]
+
     def add(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        """Return the sum over all ranks."""
         found = np.ascontiguousarray(numbers)
         self.comm.Allreduce(found.copy(), found)
         return found
 
     def largest(self, number: float) -> float:
+        """Return the largest that a rank says."""
         return float(max(self.gather(float(number))))
 
-    def total(self, node: Ints, vectors: Floats) -> Floats:
+    def stack(self, rows: Floats) -> Floats:
+        """Put the rows of all ranks one after the other."""
         from dtsvm.runtime.mpi.collect import gather_rows
 
-        order = np.argsort(gather_rows(self.comm, node), kind="stable")
-        every = gather_rows(self.comm, vectors)[order]
-        return super().total(node, every)
+        return gather_rows(self.comm, rows)
+
+    def total(self, node: Ints, vectors: Floats) -> Floats:
+        """Add up vectors in the order of the nodes, wherever they are."""
+        order = np.argsort(self.stack(node.astype(np.float64)), kind="stable")
+        return super().total(node, self.stack(vectors)[order])
 
     def shape(self, X: Any) -> Any:
-        n, width, *_ = [*map(int, np.shape(X) if not issparse(X) else X.shape), 1, 0]
+        """Refuse rows that are not alike; give a rank without rows the others' width."""
+        shape = X.shape if hasattr(X, "shape") else np.shape(X)
+        n, width = [*map(int, shape), 1][:2]
         dtype = "float32" if getattr(X, "dtype", None) == np.float32 else "float64"
         said = self.gather([n, width, dtype, bool(issparse(X))])
         full = [one[1:] for one in said if one[0]]
@@ -108,6 +129,7 @@ class Ranks(Alone):
         return csr_array(empty) if is_sparse else empty
 
     def own(self, node: Ints, nodes: list[Any], network: Network) -> Ints | None:
+        """Which rows are this rank's: all if each was given its own, else some nodes'."""
         from mpi4py import MPI
 
         from dtsvm.runtime.mpi.place import place_nodes
@@ -124,6 +146,7 @@ class Ranks(Alone):
         return np.flatnonzero(rank[place[node]] == self.comm.rank)
 
     def levels(self, found: Levels, name: str) -> Levels:
+        """Number values in the same way at every rank."""
         mine, index = found
         every = list(dict.fromkeys(level for some in self.gather(mine) for level in some))
         try:
@@ -134,6 +157,7 @@ class Ranks(Alone):
         return every, np.array([place[level] for level in mine], np.int64)[index]
 
     def labels(self, found: list[list[Any]]) -> list[list[Any]]:
+        """Join the labels of every task."""
         from dtsvm.data.labels import distinct
 
         several = self.gather(found)
@@ -141,9 +165,8 @@ class Ranks(Alone):
                 for t in range(len(found))]  # fmt: skip
 
     def held(self, pairs: Ints) -> Ints | None:
-        from dtsvm.runtime.mpi.collect import gather_rows
-
-        return np.unique(gather_rows(self.comm, np.unique(pairs)).astype(np.int64))
+        """Join who holds what."""
+        return np.unique(self.stack(np.unique(pairs).astype(np.float64)).astype(np.int64))
 
 
 def find_company(engine: str) -> Alone:

@@ -31,6 +31,8 @@ from dtsvm.select import (
     split,
 )
 from dtsvm.svm.base import ConsensusSVM, Levels, frame_columns
+from dtsvm.svm.company import Alone, find_company
+from dtsvm.svm.engines import ENGINES
 from dtsvm.svm.estimators import METHODS as BY_HAND
 from dtsvm.svm.lanes import Lanes, Progress
 from dtsvm.svm.placing import Networked
@@ -78,7 +80,10 @@ class DTSVMCV(Networked):
     seed : int, default=0
         Of the folds.
     n_jobs : int, optional
-        Candidates trained at a time, by threads; all cores by default.
+        Candidates trained at a time, by threads; all cores by default, one at several ranks.
+    engine : {"memory", "mpi"}, default="memory"
+        With "mpi" candidates are dealt to the ranks, each of which is given all rows. The result
+        does not depend on it.
     callback : callable, optional
         Called with a `Progress` after every candidate.
 
@@ -128,6 +133,7 @@ class DTSVMCV(Networked):
         max_rounds: int = 3000,
         seed: int = 0,
         n_jobs: int | None = None,
+        engine: str = "memory",
         callback: Callable[[Progress], None] | None = None,
     ) -> None:
         self.network = network
@@ -143,6 +149,7 @@ class DTSVMCV(Networked):
         self.max_rounds = max_rounds
         self.seed = seed
         self.n_jobs = n_jobs
+        self.engine = engine
         self.callback = callback
 
     def fit(  # type: ignore[override]  # no weights
@@ -179,10 +186,14 @@ class DTSVMCV(Networked):
         y = np.where(task_codes(labels, what, classes) == 1, 1.0, -1.0)
         held = self._hold(rows, y, what, where)
         square, n = moments(rows).tolist()
+        company = find_company(self.engine)
+        _check_rows(company, n, square)
+        is_default = self.n_jobs is None and not company.is_alone
         n_threads = os.cpu_count() or 1 if self.n_jobs in (None, -1) else self.n_jobs
         lanes = Lanes(
-            held, where, network, square / n, self.tol, self.max_rounds, n_threads, self.callback
-        )
+            held, where, network, square / n, self.tol, self.max_rounds,
+            1 if is_default else n_threads, self.callback, company,
+        )  # fmt: skip
         return self._choose(lanes, what[0], classes)
 
     def _choose(
@@ -217,6 +228,7 @@ class DTSVMCV(Networked):
         owner = type(self).__name__
         if self.guard is not None:
             choice(owner, "guard", self.guard, ("alone",))
+        choice(owner, "engine", self.engine, ENGINES)
         positive(owner, "tol", self.tol)
         count(owner, "max_rounds", self.max_rounds)
         if self.n_jobs is not None and self.n_jobs != -1:
@@ -269,6 +281,15 @@ class DTSVMCV(Networked):
             "leave out large C, standardise the features or raise tol.",
             NotConvergedWarning,
             stacklevel=4,
+        )
+
+
+def _check_rows(company: Alone, n_rows: float, square: float) -> None:
+    """Refuse ranks that were not given the same rows."""
+    if len({tuple(said) for said in company.gather([n_rows, square])}) > 1:
+        raise DataError(
+            "Candidates are dealt to the ranks, and each trains on all rows: give every rank all "
+            "of them, or name C and train with DTSVM."
         )
 
 

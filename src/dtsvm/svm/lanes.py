@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dtsvm.problem import Network, TaskModel
 from dtsvm.rounds import Info, Status
 from dtsvm.select import Candidate, Held, Job, Lane, Lift, best_bias, compact, first_alike
+from dtsvm.svm.company import Alone
 from dtsvm.svm.session import Session
 from dtsvm.svm.training import Training
 
@@ -71,6 +72,8 @@ class Lanes:
         Sessions at a time.
     on_lane : callable, optional
         Hears of every candidate that is done.
+    company : Alone
+        Other processes with the same rows, which train some of the candidates.
     """
 
     held: Held
@@ -81,6 +84,7 @@ class Lanes:
     max_rounds: int
     n_threads: int = 1
     on_lane: Callable[[Progress], None] | None = None
+    company: Alone = field(default_factory=Alone)
     stages: list[list[tuple[Candidate, Info]]] = field(default_factory=list)
     by_node: dict[Candidate, dict[Hashable, Floats]] = field(default_factory=dict)
     _lifted: dict[Any, Any] = field(default_factory=dict)
@@ -91,20 +95,30 @@ class Lanes:
         self.stages.append(stage)
         first = first_alike(jobs)
         some = [job for k, job in enumerate(jobs) if first[k] == k]
-        found: dict[int, tuple[Floats, dict[Hashable, Floats]]] = {}
+        trained = self._train_all([*zip(sorted(set(first)), some, strict=True)], stage)
+        for k, job in enumerate(jobs):
+            self.by_node[job.candidate] = trained[first[k]][2]
+        return [trained[first[k]][1] for k in range(len(jobs))]
+
+    def _train_all(
+        self, jobs: list[tuple[int, Job]], stage: list[tuple[Candidate, Info]]
+    ) -> dict[int, Trained]:
+        """Train this process's candidates, and hear of those of others."""
+        mine = self.company.turn(jobs)
+        found: dict[int, Trained] = {}
         pool = ThreadPoolExecutor(self.n_threads)
         try:
-            trained = zip(sorted(set(first)), pool.map(self._train, some), strict=True)
-            for k, (info, answer, own) in trained:
-                stage.append((jobs[k].candidate, info))
-                found[k] = answer, own
+            each = pool.map(self._train, [job for _, job in mine])
+            for (k, job), one in zip(mine, each, strict=True):
+                found[k] = one
                 if self.on_lane:
-                    self.on_lane(Progress(len(stage), len(some), jobs[k].candidate, info))
+                    self.on_lane(Progress(len(found), len(mine), job.candidate, one[0]))
         finally:  # Ctrl-C waits for no candidate that has not begun
             pool.shutdown(cancel_futures=True)
-        for k, job in enumerate(jobs):
-            self.by_node[job.candidate] = found[first[k]][1]
-        return [found[first[k]][0] for k in range(len(jobs))]
+        if not self.company.is_alone:
+            found = _heard(self.company, found, self.where[0])
+        stage += [(job.candidate, found[k][0]) for k, job in jobs]
+        return found
 
     def _train(self, job: Job) -> Trained:
         train = self._alone if job.candidate.family.is_alone else self._together
@@ -199,6 +213,25 @@ class Lanes:
         if key not in self._lifted:
             self._lifted[key] = compact(lift.rows(self.held.X, self.held.task))
         return self._lifted[key]
+
+
+def _heard(
+    company: Alone, found: dict[int, Trained], nodes: Sequence[Hashable]
+) -> dict[int, Trained]:
+    """Join what all processes trained, the same bits at each."""
+    number = {node: i for i, node in enumerate(nodes)}
+    said = [
+        [k, [str(info.status), *list(asdict(info).values())[1:]], answer.tolist(),
+         [[number[node], u.tolist()] for node, u in own.items()]]
+        for k, (info, answer, own) in found.items()
+    ]  # fmt: skip
+    every: dict[int, Trained] = {}
+    for k, (status, *numbers), answer, own in (
+        one for some in company.gather(said) for one in some
+    ):
+        info = Info(Status(status), *numbers)
+        every[k] = info, np.array(answer), {nodes[i]: np.array(u) for i, u in own}
+    return every
 
 
 def _with_best_bias(

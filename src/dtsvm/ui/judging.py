@@ -11,12 +11,15 @@ from numpy.typing import NDArray
 from dtsvm.errors import DataError
 from dtsvm.problem import Model, TaskModel
 from dtsvm.rounds import Status
+from dtsvm.svm.company import Alone
 from dtsvm.svm.names import match_names
 from dtsvm.ui.rows import ModelRows, answer
 from dtsvm.ui.scores import Scores, count_scores, no_better
 from dtsvm.ui.show import print_table, share
 
 __all__ = ["Report", "judge"]
+
+ALONE = Alone()
 
 
 class Report:
@@ -34,6 +37,11 @@ class Report:
         if len({len(scores.confusion) for scores in found}) != 1:
             return None
         return sum(found[1:], found[0])
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows were looked at."""
+        return sum(scores.n_rows for _, scores, _ in self.tasks)
 
     def sentences(self) -> list[str]:
         """What should be known first."""
@@ -54,7 +62,7 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """Return everything for machines."""
         total = self.total
-        n_rows = sum(scores.n_rows for _, scores, _ in self.tasks)
+        n_rows = self.n_rows
         n_wrong = sum(scores.n_wrong for _, scores, _ in self.tasks)
         summary = {"rows": n_rows, "wrong": n_wrong, "error": n_wrong / n_rows}
         return {
@@ -101,17 +109,20 @@ class Report:
         return "–" if len(self.model.tasks) == 1 and one.task == 0 else str(one.task)
 
 
-def judge(model: Model, rows: ModelRows, by_node: bool) -> Report:
-    """Compare the model's answers with the labels of the rows."""
+def judge(model: Model, rows: ModelRows, by_node: bool, company: Alone = ALONE) -> Report:
+    """Compare the model's answers with the labels of the rows, wherever they are."""
     report = Report(model, by_node)
     truth = _positions(model, rows)
     whole = answer(model, rows)
     shifted = np.zeros(rows.X.shape[0], bool)
     for one in model.tasks:
         mine = np.flatnonzero(rows.task == one.task)
-        if not len(mine):
+        found = np.stack([truth[mine], whole.positions[mine], whole.values[mine]], axis=1)
+        found = company.stack(found)
+        if not len(found):
             continue
-        scores = _count(one, truth[mine], whole.positions[mine], whole.values[mine])
+        right, given = found[:, :2].astype(np.int64).T
+        scores = _count(one, right, given, found[:, 2])
         nodes = []
         for name in model.network.nodes if by_node else ():
             some = mine if rows.node is None else mine[rows.node[mine] == name]

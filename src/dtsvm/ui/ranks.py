@@ -13,9 +13,10 @@ from typing import Any, NoReturn
 import click
 
 from dtsvm.runtime.mpi.ranks import end_all, is_one_of_several, wait_for_turn, world
+from dtsvm.svm.company import Alone, find_company
 from dtsvm.ui.group import to_one_line
 
-__all__ = ["engine_for", "is_first", "one_voice"]
+__all__ = ["check_command", "find_ranks", "is_first", "one_voice"]
 
 
 def is_first() -> bool:
@@ -23,18 +24,22 @@ def is_first() -> bool:
     return not is_one_of_several() or world().rank == 0
 
 
-def engine_for(kind: type, files: Sequence[Path]) -> dict[str, str]:
-    """Return the setting that trains over all ranks, where there are several; else none."""
-    if not is_one_of_several():
-        return {}
-    if kind.__name__ not in ("DTSVM", "DSVM"):
+def find_ranks() -> Alone:
+    """Return the ranks that run this command, or nobody but this process."""
+    return find_company("mpi") if is_one_of_several() else Alone()
+
+
+def check_command(company: Alone, kind: type, files: Sequence[Path]) -> None:
+    """Refuse what several ranks cannot do."""
+    if company.is_alone:
+        return
+    if kind.__name__ in ("CTSVM", "CSVM"):
         raise click.UsageError(
-            "At several ranks say --C, and --method dtsvm or dsvm: choosing and pooled methods "
-            "train on one machine, without mpiexec."
+            f"--method {kind.__name__.lower()} pools all rows on one machine: run it without "
+            "mpiexec, or say --method dtsvm or dsvm."
         )
     if Path("-") in files:
         raise click.UsageError("Standard input reaches one rank only: name files instead of -.")
-    return {"engine": "mpi"}
 
 
 def one_voice(command: Callable[..., None]) -> Callable[..., None]:

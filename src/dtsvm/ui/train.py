@@ -14,17 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dtsvm.data import Rows
-from dtsvm.errors import DataError, NotConvergedWarning
+from dtsvm.data.labels import label_codes
+from dtsvm.data.shares import BLOCK_ROWS
+from dtsvm.errors import NotConvergedWarning
 from dtsvm.problem import Columns, Model, Network, TaskModel
 from dtsvm.rounds import Info, Status
 from dtsvm.svm.base import ConsensusSVM
+from dtsvm.svm.company import Alone, Ranks
 from dtsvm.svm.cv import DTSVMCV
 from dtsvm.svm.estimators import METHODS
 from dtsvm.svm.model_file import save_model
 from dtsvm.svm.names import find_name, read_links
 from dtsvm.ui.compare import WAYS, fit_chosen, node_lines
 from dtsvm.ui.judging import judge
-from dtsvm.ui.ranks import engine_for, is_first, one_voice
+from dtsvm.ui.known import Known, know, refuse_no_labels
+from dtsvm.ui.ranks import check_command, find_ranks, is_first, one_voice
 from dtsvm.ui.rows import ModelRows
 from dtsvm.ui.settings import (
     SHAPES,
@@ -35,6 +39,7 @@ from dtsvm.ui.settings import (
     read_choice,
     was_given,
 )
+from dtsvm.ui.shares import read_share
 from dtsvm.ui.show import check_place, print_facts, print_table, share, short, training_bar
 from dtsvm.ui.training_rows import Choice, TrainingRows, read_training
 
@@ -103,21 +108,48 @@ def train(ctx: click.Context, /, files: tuple[Path, ...], out: Path, method: str
     """  # noqa: D301
     given = given_settings(ctx, _estimator(ctx, method))
     check_place(out, files)
-    choice = read_choice(ctx.params)
-    rows = read_training(files, choice)
-    kind = _estimator(ctx, method, rows.train)
-    settings = _settings(given, rows.train)
-    estimator = _fit(kind, settings | engine_for(kind, files), rows.train)
+    choice, company = read_choice(ctx.params), find_ranks()
+    check_command(company, _estimator(ctx, method), files)
+    rows = _read(ctx, files, choice, company)
+    known = know(rows.train, company)
+    kind = _estimator(ctx, method, known)
+    settings = _settings(given, known)
+    if not company.is_alone:
+        settings["engine"] = "mpi"
+    estimator = _fit(kind, settings, rows.train)
     model = _model(estimator, rows, choice)
     if is_first():
         save_model(model, out)
-    _report(estimator, rows, out)
-    if rows.test is not None:
-        click.echo(f"\nOn {len(rows.test.X):,} rows held out:")
-        judge(model, _held_rows(model, rows.test), by_node=False).print()
+    _report(estimator, rows, out, company)
+    if company.largest(rows.test is not None):
+        report = judge(model, _held_rows(model, rows), by_node=False, company=company)
+        click.echo(f"\nOn {report.n_rows:,} rows held out:")
+        report.print()
     if model.info.status is not Status.CONVERGED:
         click.echo(_not_converged(model.info, estimator.tol), err=True)
         ctx.exit(NOT_CONVERGED)
+
+
+def _read(
+    ctx: click.Context, files: tuple[Path, ...], choice: Choice, company: Alone
+) -> TrainingRows:
+    """Read all rows or, at one of several ranks, those of its own nodes.
+
+    Candidates to choose from are dealt to the ranks, and each of them needs all rows.
+    """
+    if not isinstance(company, Ranks) or _estimator(ctx, ctx.params["method"]) is DTSVMCV:
+        return read_training(files, choice)
+    text = ctx.params["network"]
+
+    def network(nodes: list[Any]) -> Network | None:
+        if text is None or text == "complete" or len(nodes) < 2:
+            return None
+        made = _network(text, Known(nodes, [], []))
+        return Network.named(made, nodes) if isinstance(made, str) else made
+
+    rows = read_share(files, choice, company, network)
+    refuse_no_labels(files[0], choice.label, know(rows.train, company))
+    return rows
 
 
 def _model(estimator: Any, rows: TrainingRows, choice: Choice) -> Model:
@@ -135,51 +167,50 @@ def _model(estimator: Any, rows: TrainingRows, choice: Choice) -> Model:
     )
 
 
-def _held_rows(model: Model, rows: Rows) -> ModelRows:
+def _held_rows(model: Model, found: TrainingRows) -> ModelRows:
+    rows = found.train.take(np.zeros(0, np.int64)) if found.test is None else found.test
     task = np.full(rows.X.shape[0], model.tasks[0].task) if rows.task is None else rows.task
     return ModelRows(rows.X, rows.y, task, None, {})
 
 
-def _settings(given: dict[str, Any], rows: Rows) -> dict[str, Any]:
+def _settings(given: dict[str, Any], known: Known) -> dict[str, Any]:
     """Turn text into what the estimator expects: tasks, labels and nodes with their types."""
-    readers: dict[str, Callable[[Any, Rows], Any]] = {
+    readers: dict[str, Callable[[Any, Known], Any]] = {
         "network": _network,
         "transfer": _transfer,
         "positive": _positive,
         "class_weight": _class_weight,
     }
     return {
-        name: readers[name](value, rows) if name in readers else value
+        name: readers[name](value, known) if name in readers else value
         for name, value in given.items()
     }
 
 
-def _network(text: str, rows: Rows) -> Network | str:
-    if rows.node is None:
+def _network(text: str, known: Known) -> Network | str:
+    if known.nodes is None:
         raise click.UsageError(
             "--network needs nodes: name their column with --node, or give a file for each node."
         )
     is_file = text not in SHAPES and (Path(text).suffix or Path(text).exists())
-    return read_links(Path(text), np.unique(rows.node).tolist()) if is_file else text
+    return read_links(Path(text), known.nodes) if is_file else text
 
 
-def _transfer(text: str, rows: Rows) -> bool | list[list[Any]]:
+def _transfer(text: str, known: Known) -> bool | list[list[Any]]:
     if text in ("all", "none"):
         return text == "all"
-    tasks = _tasks(rows)
     return [
-        [find_name(name.strip(), tasks, "task in --transfer") for name in group.split(",")]
+        [find_name(name.strip(), known.tasks, "task in --transfer") for name in group.split(",")]
         for group in text.split(";")
     ]
 
 
-def _positive(texts: tuple[str, ...], rows: Rows) -> Any:
-    labels = np.unique(rows.y).tolist()  # type: ignore[arg-type]
-    tasks = _tasks(rows)
+def _positive(texts: tuple[str, ...], known: Known) -> Any:
+    labels, tasks = known.all_labels, known.tasks
     by_task = {}
     for text in texts:
         task, _, label = text.partition("=")
-        if label and task in [str(known) for known in tasks]:
+        if label and task in [str(one) for one in tasks]:
             name = find_name(label, labels, "label in --positive")
             by_task[find_name(task, tasks, "task")] = name
         elif len(texts) == 1:
@@ -189,29 +220,23 @@ def _positive(texts: tuple[str, ...], rows: Rows) -> Any:
     return by_task
 
 
-def _class_weight(texts: tuple[str, ...], rows: Rows) -> Any:
+def _class_weight(texts: tuple[str, ...], known: Known) -> Any:
     if texts == ("balanced",):
         return "balanced"
-    labels = np.unique(rows.y).tolist()  # type: ignore[arg-type]
-    weights = {}
+    weights: dict[str, float] = {}
     for text in texts:
         label, _, weight = text.rpartition("=")
         try:
-            weights[find_name(label, labels, "label in --class-weight")] = float(weight)
+            weights |= {label: float(weight)}
         except ValueError as error:
-            if isinstance(error, DataError):
-                raise
             raise click.UsageError(
                 f"--class-weight {text}: write balanced, or LABEL=WEIGHT for each label."
             ) from error
-    return weights
+    labels = known.all_labels
+    return {find_name(name, labels, "label in --class-weight"): n for name, n in weights.items()}
 
 
-def _tasks(rows: Rows) -> list[Any]:
-    return [0] if rows.task is None else list(np.unique(rows.task).tolist())
-
-
-def _estimator(ctx: click.Context, method: str, rows: Rows | None = None) -> type[ConsensusSVM]:
+def _estimator(ctx: click.Context, method: str, rows: Known | None = None) -> type[ConsensusSVM]:
     """The method that was named; the one that chooses if nothing else was said about training.
 
     It chooses between two labels: rows with a task of more are trained with the defaults.
@@ -222,15 +247,8 @@ def _estimator(ctx: click.Context, method: str, rows: Rows | None = None) -> typ
         and (name in ("C", "method") or (is_setting(name) and name not in known))
         for name in ctx.params
     )
-    has_many = rows is not None and any(len(np.unique(mine)) > 2 for mine in _labels_by_task(rows))
+    has_many = rows is not None and any(len(labels) > 2 for labels in rows.labels)
     return METHODS[method.upper()] if is_by_hand or has_many else DTSVMCV
-
-
-def _labels_by_task(rows: Rows) -> list[NDArray[Any]]:
-    assert rows.y is not None
-    if rows.task is None:
-        return [rows.y]
-    return [rows.y[rows.task == task] for task in np.unique(rows.task)]
 
 
 def _fit(kind: type[ConsensusSVM], settings: dict[str, Any], rows: Rows) -> Any:
@@ -245,7 +263,7 @@ def _fit(kind: type[ConsensusSVM], settings: dict[str, Any], rows: Rows) -> Any:
     return estimator.set_params(callback=None)
 
 
-def _report(estimator: Any, found: TrainingRows, out: Path) -> None:
+def _report(estimator: Any, found: TrainingRows, out: Path, company: Alone) -> None:
     for note in found.notes:
         click.echo(note)
     rows = found.train
@@ -257,7 +275,7 @@ def _report(estimator: Any, found: TrainingRows, out: Path) -> None:
     else:
         print_table(
             ["task", "labels", "rows", "nodes", "training error", "|w₀|", "|w_t|"],
-            [_task_line(one, rows) for one in estimator.model_.tasks],
+            [_task_line(one, rows, company) for one in estimator.model_.tasks],
             text_columns=2,
         )
     click.echo()
@@ -273,21 +291,32 @@ def _report(estimator: Any, found: TrainingRows, out: Path) -> None:
     )
 
 
-def _task_line(one: TaskModel, rows: Rows) -> list[str]:
+def _task_line(one: TaskModel, rows: Rows, company: Alone) -> list[str]:
     mine = np.full(rows.X.shape[0], True) if rows.task is None else rows.task == one.task
-    said = one.choose(one.decide(rows.X[mine]))
-    labels = rows.y[mine].tolist()  # type: ignore[index]
-    wrong = np.array([one.classes[k] != label for k, label in zip(said, labels, strict=True)])
-    n_nodes = 1 if rows.node is None else len(np.unique(rows.node[mine]))
+    n_wrong = sum(_wrong(one, rows, some) for some in _pieces(np.flatnonzero(mine)))
+    n_nodes = 0 if rows.node is None else len(np.unique(rows.node[mine]))
+    counts = company.add(np.array([mine.sum(), n_wrong, n_nodes], np.int64)).tolist()
     return [
         "–" if rows.task is None else str(one.task),
         " / ".join(str(label) for label in one.classes),
-        f"{len(wrong):,}",
-        str(n_nodes),
-        share(float(wrong.mean())),
+        f"{counts[0]:,}",
+        str(max(counts[2], 1)),
+        share(counts[1] / counts[0]),
         short(float(np.linalg.norm(one.common_coef))),
         short(float(np.linalg.norm(one.specific_coef))),
     ]
+
+
+def _pieces(index: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    return np.array_split(index, max(len(index) // BLOCK_ROWS, 1))
+
+
+def _wrong(one: TaskModel, rows: Rows, mine: NDArray[np.int64]) -> int:
+    """How many of these rows the task's classifier gets wrong."""
+    if not len(mine):
+        return 0
+    said = one.choose(one.decide(rows.X[mine]))
+    return int((said != label_codes(rows.y[mine], one.classes)).sum())  # type: ignore[index]
 
 
 def _word_gap(gap: float) -> str:

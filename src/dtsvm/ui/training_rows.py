@@ -17,10 +17,10 @@ from dtsvm.data.rows import join_values, refuse_other_labels
 from dtsvm.data.tables import file_stem
 from dtsvm.errors import DataError
 from dtsvm.prepare import Encoded, Preparation, agreeing, apply_plan, encode, run_together
+from dtsvm.svm.company import Alone
+from dtsvm.ui.known import know, refuse_no_labels
 
-__all__ = ["Choice", "TrainingRows", "read_training"]
-
-MOST_LABELS = 30
+__all__ = ["Choice", "TrainingRows", "node_names", "read_training", "rows_held", "split_held"]
 
 
 @dataclass(frozen=True)
@@ -69,11 +69,11 @@ def read_training(files: Sequence[Path], choice: Choice) -> TrainingRows:
             list(files), label=choice.label, task=choice.task, node=choice.node,
             weight=choice.weight, features=choice.features,
         )  # fmt: skip
-        is_held = _all_held([(file_stem(files[0]), rows)], choice)
-        found = TrainingRows(*_split(rows, is_held), None, rows.notes)
+        is_held = rows_held(rows, choice, [file_stem(files[0])])
+        found = TrainingRows(*split_held(rows, is_held), None, rows.notes)
     else:
         found = _prepared(files, choice)
-    _refuse_no_labels(files[0], choice.label, found.train)
+    refuse_no_labels(files[0], choice.label, know(found.train, Alone()))
     return found
 
 
@@ -83,14 +83,16 @@ def _prepared(files: Sequence[Path], choice: Choice) -> TrainingRows:
         read_records(file, roles=roles, features=choice.features, kinds=choice.kinds)
         for file in files
     ]
-    names = _node_names(files, parts)
+    names = node_names(files, parts[0].node is not None)
     schema = agree_schemas(
         {name: part.schema for name, part in zip(names, parts, strict=True)},
         choice.missing_columns,
     )
     refuse_other_labels(names, parts)
     y = _joined(files, [part.y for part in parts], "label")
-    is_held = _all_held(list(zip(names, parts, strict=True)), choice)
+    is_held = np.concatenate(
+        [rows_held(part, choice, [name]) for name, part in zip(names, parts, strict=True)]
+    )
     encoded = [encode(part, schema, choice.missing_columns) for part in parts]
     ends = np.cumsum([part.n_rows for part in parts])[:-1]
     trained = [~held for held in np.split(is_held, ends)]
@@ -112,7 +114,7 @@ def _prepared(files: Sequence[Path], choice: Choice) -> TrainingRows:
         _joined(files, [part.task for part in parts], "task"), node, plan.names,
         _joined(files, [part.weight for part in parts], "weight"),
     )  # fmt: skip
-    return TrainingRows(*_split(rows, is_held), made, plan.notes)
+    return TrainingRows(*split_held(rows, is_held), made, plan.notes)
 
 
 def _joined(
@@ -121,12 +123,13 @@ def _joined(
     return join_values(list(files), values, role)
 
 
-def _node_names(files: Sequence[Path], parts: Sequence[Records]) -> list[str]:
+def node_names(files: Sequence[Path], has_nodes: bool) -> list[str]:
+    """Name every file, as its node or to speak of it."""
     stems = [file_stem(file) for file in files]
     stem, count = Counter(stems).most_common(1)[0]
     if count == 1:
         return stems
-    if parts[0].node is None:
+    if not has_nodes:
         raise DataError(
             f"{count} files are called {stem!r}, so their names cannot tell their nodes apart. "
             "Rename them, or name a node column."
@@ -141,39 +144,27 @@ def _by_node(rows: Encoded, node: NDArray[Any] | None, mine: NDArray[np.bool_]) 
     return [rows.take(np.flatnonzero(mine & (node == name))) for name in np.unique(node)]
 
 
-def _all_held(parts: Sequence[tuple[str, Records | Rows]], choice: Choice) -> NDArray[np.bool_]:
-    """Which rows are held out, each node choosing among its own."""
-    found = []
-    for name, part in parts:
-        assert part.y is not None
-        is_held = np.zeros(len(part.y), bool)
-        nodes = np.full(len(part.y), name) if part.node is None else part.node
-        for node in np.unique(nodes) if choice.holdout else ():
-            mine = np.flatnonzero(nodes == node)
-            task = None if part.task is None else part.task[mine]
-            is_held[mine] = held_out(str(node), choice.holdout, choice.seed, part.y[mine], task)
-        found.append(is_held)
-    return np.concatenate(found)
+def rows_held(
+    rows: Records | Rows, choice: Choice, names: Sequence[str], counts: Sequence[int] = ()
+) -> NDArray[np.bool_]:
+    """Which rows are held out, each node choosing among its own.
+
+    Without nodes, `names` are those of the parts that the rows come from, of `counts` rows each.
+    """
+    assert rows.y is not None
+    is_held = np.zeros(len(rows.y), bool)
+    nodes = rows.node
+    if nodes is None:
+        nodes = np.repeat(np.array(names, str), counts if len(counts) else [len(rows.y)])
+    for node in np.unique(nodes) if choice.holdout else ():
+        mine = np.flatnonzero(nodes == node)
+        task = None if rows.task is None else rows.task[mine]
+        is_held[mine] = held_out(str(node), choice.holdout, choice.seed, rows.y[mine], task)
+    return is_held
 
 
-def _split(rows: Rows, is_held: NDArray[np.bool_]) -> tuple[Rows, Rows | None]:
+def split_held(rows: Rows, is_held: NDArray[np.bool_]) -> tuple[Rows, Rows | None]:
+    """Return the rows to train on, and those held out."""
     if not is_held.any():
         return rows, None
     return rows.take(np.flatnonzero(~is_held)), rows.take(np.flatnonzero(is_held))
-
-
-def _refuse_no_labels(path: Path, label: str, rows: Rows) -> None:
-    """Refuse measurements as labels, for age has no classes, and one label alone."""
-    assert rows.y is not None
-    different = np.unique(rows.y)
-    if len(different) == 1:
-        raise DataError(
-            f"{path}: column {label!r} has only the label {different[0].item()!r}. A classifier "
-            "needs rows of two; name another column with --label, or add rows."
-        )
-    is_measured = rows.y.dtype.kind == "f" and (different != np.round(different)).any()
-    if len(different) > MOST_LABELS or (is_measured and len(different) > 2):
-        raise DataError(
-            f"{path}: column {label!r} has {len(different):,} different values, so it is no "
-            "label. Name a column of classes with --label, or make classes of it first."
-        )

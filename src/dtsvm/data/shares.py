@@ -1,0 +1,227 @@
+"""Some nodes' rows of a file, a block at a time: what one process of several reads and keeps.
+
+Parquet is read by batches of rows, and groups of rows whose statistics show none of the nodes are
+passed over; npz that was not compressed is mapped into memory, and only the nodes' rows are
+touched. CSV is read whole and then cut down.
+"""
+
+from __future__ import annotations
+
+import importlib
+import mmap
+import zipfile
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dtsvm.data.columns import require_values
+from dtsvm.data.tables import Table, arrow_columns, arrow_table, npz_table, read_table, require_file
+from dtsvm.errors import DataError, did_you_mean
+
+__all__ = ["BLOCK_ROWS", "count_nodes", "read_blocks"]
+
+BLOCK_ROWS = 1 << 16
+
+
+def count_nodes(path: Path, node: str | None) -> dict[Any, int] | None:
+    """Count every node's rows, reading the column that names them alone; None if there is none.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name, "rows.npz")
+    >>> np.savez(path, X=np.eye(3), y=[0, 1, 0], node=["a", "b", "a"])
+    >>> count_nodes(path, None)
+    {'a': 2, 'b': 1}
+    >>> folder.cleanup()
+    """
+    found: dict[Any, int] = {}
+    for values in _node_values(path, node):
+        names, counts = np.unique(values, return_counts=True)
+        for name, count in zip(names.tolist(), counts.tolist(), strict=True):
+            found[name] = found.get(name, 0) + count
+    return found or None
+
+
+def read_blocks(path: Path, node: str | None, wanted: Collection[Any] | None) -> Iterator[Table]:
+    """Read the rows of some nodes, or all, in the order of the file; blocks may be empty.
+
+    Parameters
+    ----------
+    path : Path
+        A CSV, Parquet or npz file.
+    node : str or None
+        The column that names nodes; of npz, by default ``node``.
+    wanted : collection, optional
+        The nodes; all rows by default.
+
+    Yields
+    ------
+    Table
+        Some rows.
+    """
+    file = _open(path)
+    if file is None:
+        yield from _cut(read_table(path), node, wanted)
+        return
+    if isinstance(file, Table):
+        yield from _mapped_blocks(file, node, wanted)
+        return
+    with file:
+        for group in range(file.num_row_groups):
+            if _may_have(file, group, node, wanted):
+                for batch in file.iter_batches(BLOCK_ROWS, row_groups=[group]):
+                    yield from _cut(arrow_table(path, arrow_columns(batch)), node, wanted)
+
+
+def _open(path: Path) -> Any:
+    """Return a Parquet file to read in batches, a mapped npz table, or None: to be read whole."""
+    suffix = path.suffix.lower()
+    if suffix not in (".parquet", ".npz"):
+        return None
+    require_file(path)
+    if suffix == ".npz":
+        return _mapped_table(path)
+    try:
+        parquet = importlib.import_module("pyarrow.parquet")
+    except ImportError:
+        return None
+    try:
+        return parquet.ParquetFile(path)
+    except Exception as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise DataError(f"{path} cannot be read as Parquet: {reason}. Write it again.") from error
+
+
+def _node_values(path: Path, node: str | None) -> Iterator[NDArray[Any]]:
+    file = _open(path)
+    if file is None:
+        table = read_table(path)
+        if node is not None:
+            yield require_values(table, _known(table, node), "node")
+    elif isinstance(file, Table):
+        name = file.roles.get("node") if node is None else _known(file, node)
+        if name is not None:
+            yield require_values(file, name, "node")
+    elif node is not None:
+        with file:
+            names = file.schema_arrow.names
+            if node not in names:
+                raise _strange(path, node, names)
+            for batch in file.iter_batches(BLOCK_ROWS, columns=[node]):
+                yield require_values(arrow_table(path, arrow_columns(batch)), node, "node")
+
+
+def _known(table: Table, node: str) -> str:
+    if node not in table.columns:
+        raise _strange(table.path, node, list(table.columns))
+    return node
+
+
+def _strange(path: Path, node: str, names: list[str]) -> DataError:
+    return DataError(f"{path} has no column {node!r} for the node. {did_you_mean(node, names)}")
+
+
+def _cut(table: Table, node: str | None, wanted: Collection[Any] | None) -> Iterator[Table]:
+    """Give the rows of the nodes that are wanted."""
+    name = node if node is not None else table.roles.get("node")
+    if wanted is None or name is None:
+        yield table
+        return
+    values = require_values(table, _known(table, name), "node")
+    yield table.take(np.flatnonzero(np.isin(values, np.array(list(wanted)))))
+
+
+def _may_have(file: Any, group: int, node: str | None, wanted: Collection[Any] | None) -> bool:
+    """Whether a group of rows may have some of the nodes, as far as its statistics say."""
+    if wanted is None or node is None or not len(wanted):
+        return wanted is None or node is None
+    about = file.metadata.row_group(group)
+    for j in range(about.num_columns):
+        column = about.column(j)
+        if column.path_in_schema == node:
+            found = column.statistics
+            if found is None or not found.has_min_max:
+                return True
+            try:
+                return any(found.min <= name <= found.max for name in wanted)
+            except TypeError:
+                return True
+    return True
+
+
+# npz
+
+
+def _mapped_table(path: Path) -> Table | None:
+    """Return an npz file's columns mapped into memory; None if it was compressed."""
+    if not zipfile.is_zipfile(path):
+        raise DataError(f"{path} is not an npz file. Write it with numpy.savez.")
+    arrays: dict[str, NDArray[Any]] = {}
+    with zipfile.ZipFile(path) as members:
+        infos = members.infolist()
+    if any(info.compress_type != zipfile.ZIP_STORED for info in infos):
+        return None
+    if "X.npy" not in {info.filename for info in infos}:
+        return None
+    for info in infos:
+        mapped = _map_member(path, info)
+        if mapped is None:
+            return None
+        arrays[info.filename.removesuffix(".npy")] = mapped
+    return npz_table(path, arrays)
+
+
+def _map_member(path: Path, info: zipfile.ZipInfo) -> NDArray[Any] | None:
+    """Map one array where it lies in the file; None where it cannot be."""
+    with open(path, "rb") as stream:
+        stream.seek(info.header_offset + 26)
+        lengths = np.frombuffer(stream.read(4), "<u2")
+        stream.seek(info.header_offset + 30 + int(lengths.sum()))
+        try:
+            version = np.lib.format.read_magic(stream)
+            read = {
+                (1, 0): np.lib.format.read_array_header_1_0,
+                (2, 0): np.lib.format.read_array_header_2_0,
+            }[version]
+            shape, is_fortran, dtype = read(stream)
+        except (ValueError, KeyError):
+            return None
+        offset = stream.tell()
+    size = int(np.prod(shape, dtype=object)) * dtype.itemsize
+    if dtype.hasobject or is_fortran or offset + size > path.stat().st_size:
+        return None
+    if not size:
+        return np.zeros(shape, dtype)
+    return np.memmap(path, dtype, "r", offset, shape)
+
+
+def _mapped_blocks(table: Table, node: str | None, wanted: Any) -> Iterator[Table]:
+    """Copy the rows of some nodes out of mapped columns, and let go of the pages they were on."""
+    name = node if node is not None else table.roles.get("node")
+    mine = np.arange(table.n_rows)
+    if wanted is not None and name is not None:
+        values = require_values(table, _known(table, name), "node")
+        mine = np.flatnonzero(np.isin(values, np.array(list(wanted))))
+    maps = _maps(table)
+    for first in range(0, len(mine), BLOCK_ROWS):
+        yield table.take(mine[first : first + BLOCK_ROWS])
+        for one in maps:
+            one.madvise(mmap.MADV_DONTNEED)
+
+
+def _maps(table: Table) -> list[mmap.mmap]:
+    """The mappings that a table's columns are views of."""
+    found = {}
+    for cells in table.columns.values():
+        base: Any = cells
+        while isinstance(base, np.ndarray) and base.base is not None:
+            base = base.base
+        if isinstance(base, mmap.mmap):
+            found[id(base)] = base
+    return list(found.values())

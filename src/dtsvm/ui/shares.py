@@ -1,0 +1,243 @@
+"""Rows to train on at one of several ranks: its own nodes' rows are read and kept, no others.
+
+What must be known of all rows (columns, names, labels, what features are made of) is agreed in the
+order in which one process finds it, so the model does not depend on the ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, vstack
+
+from dtsvm.data import Rows
+from dtsvm.data.rows import arrange, different_columns, refuse_other_labels
+from dtsvm.data.shares import count_nodes, read_blocks
+from dtsvm.errors import DataError
+from dtsvm.problem import Network
+from dtsvm.runtime.mpi.place import place_nodes
+from dtsvm.svm.company import Ranks
+from dtsvm.ui.share_features import Group, make_features, regroup
+from dtsvm.ui.training_rows import Choice, TrainingRows, node_names, rows_held, split_held
+
+__all__ = ["read_share"]
+
+ROLES = ("y", "task", "node", "weight")
+Values = dict[str, NDArray[Any] | None]  # by role
+
+
+@dataclass(frozen=True)
+class Part:
+    """What this rank reads of a file: some nodes' rows, or all (None)."""
+
+    number: int
+    path: Path
+    name: str
+    wanted: list[Any] | None
+
+
+def read_share(
+    files: Sequence[Path],
+    choice: Choice,
+    company: Ranks,
+    network: Callable[[list[Any]], Network | None],
+) -> TrainingRows:
+    """Read this rank's nodes' rows; `network` makes the network of their names, None if complete.
+
+    Every rank calls it with the same files.
+    """
+    parts, has_nodes = _deal(files, choice, company, network)
+    found = (_raw if choice.is_raw else _prepared)(parts, choice, company)
+    rows = found.train
+    if not has_nodes and len(files) > 1:
+        names = [part.name for part, n in zip(parts, found.counts, strict=True) for _ in range(n)]
+        rows = replace(rows, node=np.array(names, str))
+    return TrainingRows(*split_held(rows, found.is_held), found.preparation, found.notes)
+
+
+# Who reads what
+
+
+def _deal(
+    files: Sequence[Path], choice: Choice, company: Ranks, network: Any
+) -> tuple[list[Part], bool]:
+    """Deal nodes to ranks by their rows or, where a file is a node, by its size."""
+    rank, n_ranks = company.comm.rank, company.comm.size
+    mine = [[i, _counts(files[i], choice)] for i in range(rank, len(files), n_ranks)]
+    by_file = dict(pair for some in company.gather(mine) for pair in some)
+    counted = [by_file[i] for i in range(len(files))]
+    has_nodes = any(counts is not None for counts in counted)
+    if has_nodes and None in counted:
+        silent = files[counted.index(None)]
+        raise DataError(f"{silent} has no node for its rows, but other files have. Add it.")
+    names = node_names(files, has_nodes)
+    weights: dict[Any, int] = {}
+    for name, n in chain.from_iterable(counted) if has_nodes else ():
+        weights[name] = weights.get(name, 0) + n
+    if not has_nodes:
+        weights = {name: file.stat().st_size for name, file in zip(names, files, strict=True)}
+    here = _own_nodes(weights, company, network)
+    parts = []
+    for i, (file, name, counts) in enumerate(zip(files, names, counted, strict=True)):
+        wanted = [v for v, _ in counts if v in here] if has_nodes else None
+        if wanted or (wanted is None and name in here):
+            parts.append(Part(i, file, name, wanted))
+    return parts, has_nodes
+
+
+def _counts(path: Path, choice: Choice) -> list[list[Any]] | None:
+    found = count_nodes(path, choice.node)
+    return None if found is None else [[name, n] for name, n in found.items()]
+
+
+def _own_nodes(weights: dict[Any, int], company: Ranks, network: Any) -> set[Any]:
+    nodes = sorted(weights)
+    made = network(nodes)
+    links = np.zeros((0, 2), np.int64)
+    if made is not None:
+        place = {name: i for i, name in enumerate(nodes)}
+        order = np.array([place.get(name, -1) for name in made.nodes], np.int64)
+        links = order[np.asarray(made.links, np.int64).reshape(-1, 2)]
+        links = links[(links >= 0).all(axis=1)]
+    load = np.array([weights[name] for name in nodes], np.int64)
+    rank = place_nodes(load, links, company.comm.size).tolist()
+    return {name for name, r in zip(nodes, rank, strict=True) if r == company.comm.rank}
+
+
+# Reading
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a rank read: its rows and which are held out, and how many are of each of its parts."""
+
+    train: Rows
+    is_held: NDArray[np.bool_]
+    counts: list[int]
+    notes: tuple[str, ...]
+    preparation: Any = None
+
+
+def _raw(parts: list[Part], choice: Choice, company: Ranks) -> Found:
+    """Read numbers as they are."""
+    roles = {name: getattr(choice, name) for name in ("label", "task", "node", "weight")}
+    blocks: list[list[Any]] = []
+    values: list[Values] = []
+    said: list[list[Any]] = []
+    for part in parts:
+        found = []
+        for table in read_blocks(part.path, choice.node, part.wanted):
+            rows = arrange(table, roles, choice.features)
+            if rows.X.shape[0]:
+                found.append(rows)
+        blocks.append([rows.X for rows in found])
+        values.append(_joined(found))
+        said.append([part.number, str(part.path), found[0].feature_names, found[0].notes])
+    every = sorted(chain.from_iterable(company.gather(said)))
+    _, path, names, _ = every[0]
+    for _, other, others, _ in every:
+        if set(others) != set(names):
+            raise DataError(different_columns(Path(path), names, Path(other), others))
+    columns = _agree(parts, values, company)
+    counts = [len(one["y"]) for one in values]  # type: ignore[arg-type]
+    X = _stacked([one[2] for one in said], blocks, names, company)
+    rows = Rows(X, columns["y"], columns["task"], columns["node"], tuple(names), columns["weight"])
+    is_held = rows_held(rows, choice, [part.name for part in parts], counts)
+    return Found(rows, is_held, counts, tuple(dict.fromkeys(n for e in every for n in e[3])))
+
+
+def _stacked(own: list[Any], blocks: list[list[Any]], names: list[str], company: Ranks) -> Any:
+    """Put blocks one after another, columns in one order, letting go of each at once."""
+    sparse = [not isinstance(block, np.ndarray) for some in blocks for block in some]
+    said = {one for some in company.gather(sparse) for one in some}
+    if len(said) > 1:
+        raise DataError("Some files have CSR rows and some have dense ones. Write them alike.")
+    if said == {True}:
+        every = [block for some in blocks for block in some]
+        return vstack(every, format="csr") if every else csr_array((0, len(names)))
+    X = np.empty((sum(len(block) for some in blocks for block in some), len(names)))
+    end = 0
+    for mine, some in zip(own, blocks, strict=True):
+        order = [list(mine).index(name) for name in names]
+        while some:
+            block = some.pop(0)
+            X[end : end + len(block)] = block[:, order]
+            end += len(block)
+    return X
+
+
+def _joined(found: list[Rows]) -> Values:
+    return {
+        role: None
+        if getattr(found[0], role) is None
+        else np.concatenate([getattr(rows, role) for rows in found])
+        for role in ROLES
+    }
+
+
+def _prepared(parts: list[Part], choice: Choice, company: Ranks) -> Found:
+    """Read all columns, and make features of them that all ranks agree on."""
+    groups: list[Group] = []
+    values: list[Values] = []
+    for part in parts:
+        tables = list(read_blocks(part.path, choice.node, part.wanted))
+        some = regroup((part.number, part.name), tables, choice)
+        groups += some
+        values.append(_joined([group.records for group in some]))  # type: ignore[misc]
+    columns = _agree(parts, values, company)
+    counts = [len(one["y"]) for one in values]  # type: ignore[arg-type]
+    is_held = [rows_held(group.records, choice, [group.name]) for group in groups]
+    X, made = make_features(groups, is_held, choice, company)
+    rows = Rows(
+        X, columns["y"], columns["task"], columns["node"], made.plan_.names, columns["weight"]
+    )
+    held = np.concatenate([np.zeros(0, bool), *is_held])
+    return Found(rows, held, counts, made.plan_.notes, made)
+
+
+def _agree(parts: list[Part], values: list[Values], company: Ranks) -> Values:
+    """Refuse what does not go together; give labels, tasks and nodes one type at all ranks."""
+    said = [
+        [part.number, part.name, str(part.path), _labels(one), _types(one)]
+        for part, one in zip(parts, values, strict=True)
+    ]
+    every = sorted(chain.from_iterable(company.gather(said)), key=lambda entry: entry[0])
+    refuse_other_labels([entry[1] for entry in every], [_stand_in(*entry[3]) for entry in every])
+    found: Values = {}
+    for role in ROLES:
+        types = [entry[4][role] for entry in every]
+        if all(one is None for one in types):
+            found[role] = None
+            continue
+        if None in types:
+            silent, what = every[types.index(None)][2], "label" if role == "y" else role
+            raise DataError(f"{silent} has no {what} for its rows, but other files have. Add it.")
+        dtype = np.result_type(*types)
+        mine = [np.zeros(0, dtype), *(one[role].astype(dtype) for one in values)]  # type: ignore[union-attr]
+        found[role] = np.concatenate(mine)
+    return found
+
+
+def _labels(values: Values) -> list[Any]:
+    """Every task's different labels, as two lists of one length."""
+    y, task = values["y"], values["task"]
+    assert y is not None
+    if task is None:
+        return [None, np.unique(y).tolist()]
+    pairs = [(t, label) for t in np.unique(task) for label in np.unique(y[task == t]).tolist()]
+    return [[t.item() for t, _ in pairs], [label for _, label in pairs]]
+
+
+def _stand_in(tasks: list[Any] | None, labels: list[Any]) -> Any:
+    return SimpleNamespace(y=np.array(labels), task=None if tasks is None else np.array(tasks))
+
+
+def _types(values: Values) -> dict[str, str | None]:
+    return {role: None if one is None else one.dtype.str for role, one in values.items()}

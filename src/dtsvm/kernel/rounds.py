@@ -331,6 +331,8 @@ class Job:
         self.is_converged = False
         self.primal = 0.0
         self.dual = 0.0
+        self.far = 0.0  # of one link's ends, and how far both have moved: squares
+        self.moves = 0.0
 
     @property
     def progress(self) -> tuple[int, float, bool, bool]:
@@ -731,7 +733,7 @@ def length(x: Floats, a: int, c: int) -> float:
 
 
 def compare(agents: Agents, ends: Ends, h: int, g: int, c: int, job: Job) -> None:
-    """Add ‖x_a − x_b‖² and ‖x_a + x_b − 2s‖² of one part's weights to the job's, in eight lanes."""
+    """Find ‖x_a − x_b‖² and ‖x_a + x_b − 2s‖² of one part's weights, in eight lanes."""
     f = [0.0] * 8
     m = [0.0] * 8
     a, b = ends.owner[h], ends.owner[g]

@@ -257,6 +257,14 @@ cpdef object mean_of_parts(object part, Int c, Agents agents)
 cdef void lay_ends(Sets sets, Agents agents, Ends ends, unsigned char[::1] has_across) noexcept nogil
 @cython.locals(i=Int, a=Int, t=Int, s=Int)
 cdef void lay_teams(Sets sets, Agents agents, long long[::1] owner, long long[::1] size) noexcept nogil
+@cython.locals(n=Int, i=Int, t=Int, s=Int, v=Int, u=Int, n_tasks=Int)
+cdef Int link_agents(const long long[:, ::1] agent, const long long[:, :] links, const long long[::1] group, bint personal, long long[:, ::1] pairs, unsigned char[:, ::1] kinds) noexcept nogil
+cdef inline Int link_two(Int a, Int b, Int kind, long long[:, ::1] pairs, unsigned char[:, ::1] kinds, Int n) noexcept nogil
+cdef Int n_firsts_of(Ends ends) noexcept nogil
+@cython.locals(n=Int, i=Int, h=Int, a=Int, b=Int, has_across=cython.bint)
+cdef Int join_set(Int s, const long long[::1] number, const long long[::1] node, Ends ends, long long[::1] joined) noexcept nogil
+@cython.locals(i=Int, u=Int, v=Int)
+cdef void number_pairs(const long long[::1] index, long long[::1] keys, Int n) noexcept nogil
 @cython.locals(n=Int, i=Int, k=Int)
 cdef void count_keys(const long long[::1] keys, long long[::1] starts, long long[::1] order) noexcept nogil
 @cython.locals(n_found=Int, i=Int, k=Int)

@@ -62,6 +62,7 @@ __all__ = [
     "keep_estimates",
     "last_check",
     "lean",
+    "linked_agents",
     "local_steps",
     "loosen",
     "may_look",
@@ -77,6 +78,7 @@ __all__ = [
     "renew",
     "run",
     "send",
+    "set_graph",
     "snapshot_plan",
     "solve_rows",
     "squared_norms",
@@ -98,6 +100,7 @@ AHEAD = 3.0  # a list is made for so many times the last sweep's way
 FIRST_CHECK, LAST_CHECK = 10, 10 << 15  # ages at which penalties are balanced: each twice the last
 WARM_FIRST = 20  # the first, in a network that was at work before the change and has its level
 NEVER = 2**62
+MOST_MARKED = 1000  # nodes up to which their pairs are marked in a table
 SCALE = 2.5  # ρ ‖x‖ / ‖λ‖ to aim at
 TAIL, BAND = 60, 4.0  # from which age on disagreement and movement count, and how far they may lead
 MOST, LEAST = 5.0, 1.2  # how far a check believes them, and the least change that is made
@@ -1864,6 +1867,99 @@ def lay_teams(sets: Sets, agents: Agents, owner: Ints, size: Ints) -> None:
     for s in range(size.shape[0]):
         for t in range(sets.set_team[s], sets.set_team[s + 1]):
             sets.share[t] /= max(size[s], 1)
+
+
+def linked_agents(agent: Ints, links: Ints, group: Ints, personal: bool) -> tuple[Ints, ...]:
+    """Return who is linked to whom, whether widely, and whether across a network link.
+
+    `agent` has the slot of every task (column) at every node (row), −1 where it is not; `links`
+    the rows of both ends of every network link, `group` each task's. Linked are a task's agents
+    across links, tasks of a group inside every node, and if they are personal across links too.
+    """
+    n_nodes, n_tasks = agent.shape
+    most = len(links) * n_tasks * (n_tasks if personal else 1) + n_nodes * n_tasks**2 // 2
+    pairs, kinds = np.empty((2, most), np.int64), np.empty((2, most), np.uint8)
+    n = link_agents(agent, links, group, personal, pairs, kinds)
+    return pairs[0, :n], pairs[1, :n], kinds[0, :n], kinds[1, :n]
+
+
+def link_agents(
+    agent: Ints, links: Ints, group: Ints, personal: bool, pairs: Ints, kinds: Flags
+) -> int:
+    """Fill `pairs` and `kinds` for `linked_agents`; return how many links there are."""
+    n = 0
+    n_tasks = agent.shape[1]
+    for i in range(links.shape[0]):
+        for t in range(n_tasks):
+            n = link_two(agent[links[i, 0], t], agent[links[i, 1], t], 3, pairs, kinds, n)
+    for v in range(agent.shape[0]):
+        for t in range(n_tasks):
+            for s in range(t + 1, n_tasks):
+                if group[t] == group[s]:
+                    n = link_two(agent[v, t], agent[v, s], 0, pairs, kinds, n)
+    if personal:
+        for i in range(links.shape[0]):
+            for t in range(n_tasks):
+                for s in range(n_tasks):
+                    if t != s and group[t] == group[s]:
+                        u, v = agent[links[i, 0], t], agent[links[i, 1], s]
+                        n = link_two(u, v, 2, pairs, kinds, n)
+    return n
+
+
+def link_two(a: int, b: int, kind: int, pairs: Ints, kinds: Flags, n: int) -> int:
+    """Write the n-th link if both are there: `kind` is 1 if wide, plus 2 if across."""
+    if a < 0 or b < 0:
+        return n
+    pairs[0, n], pairs[1, n] = a, b
+    kinds[0, n], kinds[1, n] = kind & 1, kind >> 1
+    return n + 1
+
+
+def set_graph(s: int, number: Ints, node: Ints, ends: Ends) -> tuple[int, Ints]:
+    """Return how many vertices the graph has that messages of set s travel on, and its links.
+
+    Vertices are the nodes that links across the network join; without such links, agents. `number`
+    and `node` are an agent's set and node, by slot.
+    """
+    joined = np.empty(2 * n_firsts_of(ends), np.int64)
+    joined = joined[: join_set(s, number, node, ends, joined)]
+    found, index = distinct(joined, int(joined.max(initial=-1)) + 1)
+    n = len(found)
+    keys = np.empty(len(joined) // 2, np.int64)
+    number_pairs(index, keys, n)
+    links = distinct(keys, n * n)[0] if n <= MOST_MARKED else np.unique(keys)
+    return n, np.stack(np.divmod(links, n), 1)
+
+
+def n_firsts_of(ends: Ends) -> int:
+    """How many links there are inside this process."""
+    return ends.firsts.shape[0]
+
+
+def join_set(s: int, number: Ints, node: Ints, ends: Ends, joined: Ints) -> int:
+    """Write what the links of set s join, one pair after the other; return how many numbers."""
+    n = 0
+    has_across = False
+    for i in range(ends.firsts.shape[0]):
+        h = ends.firsts[i]
+        if number[ends.owner[h]] == s and ends.is_across[h]:
+            has_across = True
+    for i in range(ends.firsts.shape[0]):
+        h = ends.firsts[i]
+        a, b = ends.owner[h], ends.owner[ends.twin[h]]
+        if number[a] == s and (ends.is_across[h] or not has_across):
+            joined[n] = node[a] if has_across else a
+            joined[n + 1] = node[b] if has_across else b
+            n += 2
+    return n
+
+
+def number_pairs(index: Ints, keys: Ints, n: int) -> None:
+    """Number pairs of 0 … n − 1, whichever of the two comes first."""
+    for i in range(keys.shape[0]):
+        u, v = index[2 * i], index[2 * i + 1]
+        keys[i] = min(u, v) * n + max(u, v)
 
 
 def arrange(keys: Ints, n: int) -> tuple[Ints, Ints]:

@@ -31,9 +31,8 @@ class Columns:
     """
 
     def __init__(self, **columns: tuple[tuple[int, ...], DTypeLike]) -> None:
-        self._columns: dict[str, NDArray[Any]] = {
-            name: np.zeros((0, *shape), dtype) for name, (shape, dtype) in columns.items()
-        }
+        self._kinds = columns
+        self._columns: dict[str, NDArray[Any]] = {}  # made when first needed
         self._views: dict[str, NDArray[Any]] = {}  # to read, made when first asked for
         self._is_used = np.zeros(0, dtype=bool)
         self._high = 0  # slots from here on were never used
@@ -43,12 +42,14 @@ class Columns:
         """Return a column to read."""
         view = self._views.get(column)
         if view is None:
-            view = self._views[column] = self._columns[column].view()
+            view = self._views[column] = self.open(column).view()
             view.flags.writeable = False
         return view
 
     def open(self, column: str) -> NDArray[Any]:
         """Return a column to write: for the one module whose column it is, and compiled code."""
+        if not self._columns:
+            self._grow(0)
         return self._columns[column]
 
     def __len__(self) -> int:
@@ -87,27 +88,24 @@ class Columns:
             heapq.heappush(self._released, slot)
 
     def _grow(self, capacity: int) -> None:
-        for name, values in self._columns.items():
-            self._columns[name] = _grown(values, capacity)
-        self._is_used = _grown(self._is_used, capacity)
+        old, self._columns = self._columns, {}
+        for name, (shape, dtype) in self._kinds.items():
+            self._columns[name] = np.zeros((capacity, *shape), dtype)
+            if old:
+                self._columns[name][: len(old[name])] = old[name]
+        is_used, self._is_used = self._is_used, np.zeros(capacity, dtype=bool)
+        self._is_used[: len(is_used)] = is_used
         self._views.clear()
 
     def dump(self) -> dict[str, NDArray[Any]]:
         """Return every array that `restore` needs."""
-        return {**self._columns, "is_used": self._is_used}
+        return {**{name: self.open(name) for name in self._kinds}, "is_used": self._is_used}
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Take over what `dump` returned."""
-        self._columns = {name: arrays[name] for name in self._columns}
+        self._columns = {name: arrays[name] for name in self._kinds}
         self._views.clear()
         self._is_used = arrays["is_used"].astype(bool)
         used = np.flatnonzero(self._is_used)
         self._high = int(used[-1]) + 1 if len(used) else 0
         self._released = np.flatnonzero(~self._is_used[: self._high]).tolist()
-
-
-def _grown(values: NDArray[Any], capacity: int) -> NDArray[Any]:
-    larger = np.zeros((capacity, *values.shape[1:]), values.dtype)
-    if len(values):
-        larger[: len(values)] = values
-    return larger

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from dtsvm.kernel import compiled
 from dtsvm.problem import Network
 from dtsvm.problem.settings import Settings
 from dtsvm.rounds.state import State
@@ -139,35 +140,11 @@ class Membership:
             self.at[node][task] = slot
         agent = np.full((len(nodes), len(tasks)), -1, np.int64)
         agent[at, what] = slots
-        self._link_pairs(self._pairs(agent, links))
+        group = np.array(list(self.group.values()), np.int64)
+        found = compiled.linked_agents(agent, links, group, self.is_personal)
+        if len(found[0]):
+            self.state.link(*found)
         return slots
-
-    def _pairs(self, agent: Ints, links: Ints) -> list[tuple[Ints, Ints, bool, bool]]:
-        """Who may be linked at the same place of two arrays, whether widely, whether across.
-
-        A task's agents across links; tasks of a group inside every node and, if they are personal,
-        across links too.
-        """
-        found = [(agent[links[:, 0]], agent[links[:, 1]], True, True)]
-        group = np.array(list(self.group.values()))
-        is_same = group[:, None] == group
-        one, other = np.nonzero(is_same)
-        inside = one < other
-        found.append((agent[:, one[inside]], agent[:, other[inside]], False, False))
-        if self.is_personal:
-            one, other = one[one != other], other[one != other]
-            found.append((agent[links[:, :1], one], agent[links[:, 1:], other], False, True))
-        return found
-
-    def _link_pairs(self, pairs: list[tuple[Ints, Ints, bool, bool]]) -> None:
-        """Link agents of whom both are there."""
-        first, second, wide, across = zip(*pairs, strict=True)
-        a, b = (np.concatenate([each.ravel() for each in some]) for some in (first, second))
-        counts = [each.size for each in first]
-        is_wide, is_across = np.repeat(wide, counts), np.repeat(across, counts)
-        both = (a >= 0) & (b >= 0)
-        if both.any():
-            self.state.link(a[both], b[both], is_wide[both], is_across[both])
 
     def _welcome(self, slots: list[int], links: list[tuple[int, int, bool, bool]]) -> None:
         """Let newcomers begin where the agents that were here before them stand."""

@@ -133,7 +133,9 @@ def derive(
     sets, set_number = _split(used, parts[0])
     masses = _set_sums(tables, sets, row_order, elsewhere)
     square = _squares(tables, sets, masses, elsewhere)
-    start = _start_penalties(tables, settings, (sets, firsts, size, square), elsewhere)
+    ends_over = partial(_end_record, tables, settings, end_order)
+    ends = ends_over(firsts)
+    start = _start_penalties(tables, settings, (sets, set_number, ends), (size, square), elsewhere)
     reg = _regularisers(tables, square)
     columns = {
         **{name: tables.agents.open(name) for name in ITERATES},
@@ -142,11 +144,10 @@ def derive(
         "has_offset": has_offset, "start": start, "size": size, "reg": reg,
         "n_listed": np.zeros(capacity, np.int64), "wake": np.full(capacity, -1.0),
     }  # fmt: skip
-    ends_over = partial(_end_record, tables, settings, end_order)
     rows = tables.record(row_order, np.zeros(len(row_order), np.int32))
     return Plan(
         tables, used, firsts, sets, *parts, size, _traffic(tables, firsts), rows,
-        compiled.Agents(columns), ends_over(firsts), n_rows, row_order, end_order, start, reg,
+        compiled.Agents(columns), ends, n_rows, row_order, end_order, start, reg,
         [box for _, _, box in masses], (columns, ends_over), set_number,
     )  # fmt: skip
 
@@ -286,40 +287,26 @@ def _squares(
 def _start_penalties(
     tables: Tables,
     settings: Settings,
-    found: tuple[list[Slots], Slots, Floats, Floats],
+    who: tuple[list[Slots], Slots, Any],
+    what: tuple[Floats, Floats],
     elsewhere: Elsewhere,
 ) -> Floats:
     """ρ to begin with, for the weights and the bias, by agent slot."""
-    sets, firsts, size, square = found
+    (sets, number, ends), (size, square) = who, what
     start = np.ones((tables.agents.capacity, 2))
     if "auto" not in (settings.task_penalty, settings.node_penalty):
         return start
     C, reg = tables.agents["C"], tables.agents["reg"]
-    for agents in sets:
-        flow = None if elsewhere.flow else link_flow(*_graph(tables, agents, firsts))
+    node = tables.agents["node"]
+    for s, agents in enumerate(sets):
+        is_known = bool(elsewhere.flow)
+        flow = None if is_known else link_flow(*compiled.set_graph(s, number, node, ends))
         for a in agents[:1] if flow is not None else agents:
             start[agents if flow is not None else a] = start_penalty(
                 elsewhere.flow[int(a)] if flow is None else flow,
                 float(C[a]), (float(reg[a, 0]), float(reg[a, 1])), size[a], float(square[a]),
             )  # fmt: skip
     return start
-
-
-def _graph(tables: Tables, agents: Slots, firsts: Slots) -> tuple[int, Slots]:
-    """The graph messages of one set travel on: its nodes, or its agents if on one node."""
-    ends = tables.ends
-    is_in = np.zeros(tables.agents.capacity, bool)
-    is_in[agents] = True
-    mine = firsts[is_in[ends["owner"][firsts]]]
-    across = mine[ends["is_across"][mine] > 0]
-    column = tables.agents["node"] if len(across) else np.arange(tables.agents.capacity)
-    mine = across if len(across) else mine
-    one, other = column[ends["owner"][mine]], column[ends["owner"][ends["twin"][mine]]]
-    found, flat = compiled.distinct(np.concatenate([one, other]), int(column.max(initial=0)) + 1)
-    n = len(found)
-    both = flat.reshape(2, -1)
-    links = np.unique(both.min(axis=0) * n + both.max(axis=0))
-    return n, np.stack(np.divmod(links, n), 1)
 
 
 def _regularisers(tables: Tables, square: Floats) -> Floats:

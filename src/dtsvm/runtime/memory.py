@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -63,9 +64,12 @@ class Memory:
     has_all_rows: ClassVar[bool] = True  # in this process
 
     def __post_init__(self) -> None:
-        self._rng = np.random.default_rng(self.seed)
         self._threads = self.n_threads or os.cpu_count() or 1
         self._next_look = 0.0
+
+    @cached_property
+    def _rng(self) -> np.random.Generator:
+        return np.random.default_rng(self.seed)
 
     @property
     def n_rounds(self) -> int:
@@ -164,13 +168,13 @@ class Memory:
         """
         state = self.state
         state.prepare()
-        drawn_from = self._rng.bit_generator.state
+        drawn_from = self._rng.bit_generator.state if self.loss else None
         job = self._job(n, run)
         try:
             self._loop(job)
         finally:  # Ctrl-C is heard when compiled rounds are over: they count
             done, self._next_look, is_certified, is_done = job.record.progress
-            if self.loss and done < n:  # give back the losses of rounds that did not take place
+            if drawn_from is not None and done < n:  # give back the losses of rounds that did not take place
                 self._rng.bit_generator.state = drawn_from
                 self._draw_heard(done)
             self.history.append(self._block(job.log[:done]))

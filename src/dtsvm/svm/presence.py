@@ -246,19 +246,19 @@ class Presence:
     def _task_models(self, tasks: list[Task]) -> tuple[TaskModel, ...]:
         """Return the classifiers of these tasks: the network's, their parts, and every holder's."""
         members, _ = self._need_rows()
-        common, specific = average(members.state)
+        means = np.stack(average(members.state), axis=1)
         group = {task: g for g, together in enumerate(self.groups) for task in together}
         found = []
         for task in tasks:
             holders = self._holders(task)
             agents = np.array(list(holders.values()), np.int64)  # (node, question)
-            parts = [_agreed(mean, agents) for mean in (common, specific)]
-            whole = parts[0] + parts[1]
+            parts = _agreed(means[agents])  # (question, part, feature)
+            whole = parts[:, 0] + parts[:, 1]
             by_node = members.state.estimate(agents).sum(axis=2)
             found.append(
                 TaskModel(
                     task, tuple(self._classes[task]), whole[:, :-1], whole[:, -1],
-                    parts[0][:, :-1], parts[1][:, :-1],
+                    parts[:, 0, :-1], parts[:, 1, :-1],
                     dict(zip(holders, by_node, strict=True)), group[task],
                 )
             )  # fmt: skip
@@ -293,8 +293,7 @@ class Presence:
         return holders[node]
 
 
-def _agreed(found: NDArray[np.float64], agents: NDArray[np.int64]) -> NDArray[np.float64]:
-    """What the agents of some nodes agree on; their mean where the network has come apart."""
-    parts = found[agents]
-    is_one = bool((parts == parts[0]).all())
-    return np.asarray(parts[0] if is_one else parts.mean(axis=0))
+def _agreed(found: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What nodes, along the first axis, agree on; their mean where the network has come apart."""
+    is_one = bool((found == found[0]).all())
+    return np.asarray(found[0] if is_one else found.mean(axis=0))

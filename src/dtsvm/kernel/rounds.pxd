@@ -154,7 +154,7 @@ cpdef void remember(Int age, Past past, Agents agents, Ends ends) noexcept nogil
 cdef void copy_blocks(double[:, :, ::1] source, double[:, :, :, ::1] target, Int k) noexcept nogil
 @cython.locals(step=Int, k=Int, n_taken=Int)
 cpdef bint is_whole(Past past, Int check) noexcept nogil
-@cython.locals(moves=double[6], each=double[21], c=Int, f=Int, i=Int, j=Int, n=Int, p=Int)
+@cython.locals(moves=double[48], each=double[21], c=Int, f=Int, i=Int, j=Int, n=Int, p=Int, first=Int, last=Int, at=Int)
 cdef void add_products(double[:, :, :, ::1] z, Int h, double[:, ::1] penalty, double[:, ::1] out, Int v) noexcept nogil
 @cython.locals(begin=Int, end=Int, v=Int)
 cdef Int measure(Int s, Sets sets, Ends ends, Past past, bint has_products) noexcept nogil

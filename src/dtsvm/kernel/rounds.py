@@ -972,21 +972,25 @@ def is_whole(past: Past, check: int) -> bool:
 
 def add_products(z: Floats, h: int, penalty: Floats, out: Floats, v: int) -> None:
     """out[v] += Σ (zᵢ − zᵢ₋₁)ᵀ(zⱼ − zⱼ₋₁) / ρ at link end h, for i ≤ j."""
-    moves = [0.0] * 6
+    moves = [0.0] * 48  # of eight features at a time
     each = [0.0] * 21
     p = z.shape[3] - 1
     for n in range(N_PRODUCTS):
         each[n] = 0.0
     for c in range(2):
-        for f in range(p + 1):
-            scale = 1.0 / penalty[h, 1 if f == p else 0]
+        for first in range(0, p + 1, 8):
+            last = min(first + 8, p + 1)
             for i in range(STEPS):
-                moves[i] = z[i + 1, h, c, f] - z[i, h, c, f]
-            n = 0
-            for i in range(STEPS):
-                for j in range(i, STEPS):
-                    each[n] += scale * moves[i] * moves[j]
-                    n += 1
+                for f in range(first, last):
+                    moves[(f - first) * STEPS + i] = z[i + 1, h, c, f] - z[i, h, c, f]
+            for f in range(first, last):
+                at = (f - first) * STEPS
+                scale = 1.0 / penalty[h, 1 if f == p else 0]
+                n = 0
+                for i in range(STEPS):
+                    for j in range(i, STEPS):
+                        each[n] += scale * moves[at + i] * moves[at + j]
+                        n += 1
     for n in range(N_PRODUCTS):
         out[v, N_SHOWN + n] += each[n]
 

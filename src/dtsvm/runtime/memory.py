@@ -174,7 +174,7 @@ class Memory:
             self._loop(job)
         finally:  # Ctrl-C is heard when compiled rounds are over: they count
             done, self._next_look, is_certified, is_done = job.record.progress
-            if drawn_from is not None and done < n:  # give back the losses of rounds that did not take place
+            if drawn_from is not None and done < n:  # give back losses of rounds that did not come
                 self._rng.bit_generator.state = drawn_from
                 self._draw_heard(done)
             self.history.append(self._block(job.log[:done]))

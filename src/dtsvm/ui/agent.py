@@ -24,17 +24,17 @@ try:
     from dtsvm.runtime.agent.node.calibrating import Calibrating
     from dtsvm.runtime.agent.node.preparing import Preparing
     from dtsvm.runtime.agent.node.scoring import Scoring
-    from dtsvm.runtime.agent.process.agreement import agree, route
+    from dtsvm.runtime.agent.process.agreement import Calls, agree, ask_generations, route
     from dtsvm.runtime.agent.process.control import ask
     from dtsvm.runtime.agent.process.credentials import Credentials
     from dtsvm.runtime.agent.process.process import Process
     from dtsvm.runtime.agent.process.scores import CalibrationLinks, ScoreLinks
     from dtsvm.runtime.agent.process.stream import Limits
     from dtsvm.runtime.agent.process.transport import Transport
-    from dtsvm.runtime.agent.site.checkpoint import repaired
-    from dtsvm.runtime.agent.site.columns import begin_preparing, keep_agreed
+    from dtsvm.runtime.agent.site.checkpoint import repaired, told_before
+    from dtsvm.runtime.agent.site.columns import begin_preparing, keep_agreed, want_anew
     from dtsvm.runtime.agent.site.config import Config, read_config
-    from dtsvm.runtime.agent.site.site import Site, told_before
+    from dtsvm.runtime.agent.site.site import Site
 
     IS_INSTALLED = True
 except ImportError:  # said when a command is called, so that 'dtsvm --help' works without
@@ -76,14 +76,23 @@ def _need_extra() -> None:
 
 
 async def _run(config: Config, credentials: Credentials | None, rounds: int | None) -> None:
+    calls = Calls()
+    while await _serve(config, credentials, rounds, calls):
+        logging.getLogger("dtsvm").info("Node %s agrees anew with all others.", config.name)
+
+
+async def _serve(
+    config: Config, credentials: Credentials | None, rounds: int | None, calls: Calls
+) -> bool:
+    """Agree, train and serve until the owner ends it; return whether all are to agree anew."""
     identity = credentials.signer if credentials else None
     stopped = _stopped_by_signals()
     preparing = agreed = None
     if config.agrees:
-        preparing = begin_preparing(config, identity, told_before(config).later)
+        preparing = begin_preparing(config, identity)
         agreed = await _agreed(config, credentials, preparing, stopped)
         if agreed is None:
-            return
+            return False
     _say_privacy(config)
     site = Site(config, save_model, identity, agreed)
     node = site.node
@@ -101,8 +110,14 @@ async def _run(config: Config, credentials: Credentials | None, rounds: int | No
         Calibrating(*who, unseen=site.unseen), transport, take=site.take_sigmoids
     )
     beside = [scores, sigmoids] if config.probability else [scores]
-    hear = route(preparing, beside, transport, lambda peer, data: process.hear(peer, data))
-    commands: dict[str, Any] = {"rows": site.tell_rows, "evaluate": scores.answer}
+    anew = _anew(config, preparing, lambda: process.pause())
+    hear = route(
+        preparing, beside, transport, lambda peer, data: process.hear(peer, data),
+        lambda generation: process.is_paused or (calls.is_allowed() and anew(generation)),
+    )  # fmt: skip
+    commands: dict[str, Any] = {
+        "rows": site.tell_rows, "evaluate": scores.answer, "prepare": lambda _: anew(None),
+    }  # fmt: skip
     process = Process(
         node, transport, config.folder, site.keep, site.write_model, commands,
         rounds, config.metrics, config.credentials if credentials else lambda: None,
@@ -110,10 +125,37 @@ async def _run(config: Config, credentials: Credentials | None, rounds: int | No
     loop = asyncio.get_running_loop()
     for sign in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(sign, process.stop)
-    calibration = asyncio.create_task(sigmoids.run()) if config.probability else None
-    await process.run()
-    if calibration is not None:
-        calibration.cancel()
+    aside = [asyncio.create_task(sigmoids.run())] if config.probability else []
+    if preparing is not None:
+        aside.append(asyncio.create_task(ask_generations(preparing, transport)))
+    try:
+        await process.run()
+    finally:
+        for one in aside:
+            one.cancel()
+    return process.is_paused
+
+
+def _anew(
+    config: Config, preparing: Preparing | None, pause: Callable[[], None]
+) -> Callable[[int | None], dict[str, Any]]:
+    """Return what makes a node agree anew with all others, on its owner's or a neighbour's word."""
+
+    def anew(generation: int | None) -> dict[str, Any]:
+        if preparing is None:
+            raise NetworkError(
+                "This network takes numbers as they are, so there is nothing to agree on. Write "
+                "[prepare] into every node.toml to have columns prepared."
+            )
+        wanted = preparing.generation + 1 if generation is None else generation
+        want_anew(config, wanted)
+        pause()
+        return {
+            "said": f"All nodes agree anew on columns, labels and weights (agreement {wanted + 1}) "
+            "and train anew; models stay as they are until then."
+        }
+
+    return anew
 
 
 def _say_privacy(config: Config) -> None:
@@ -136,7 +178,8 @@ async def _agreed(
     if preparing.agreed is None:
 
         def links(hear: Callable[[str, bytes], object]) -> Transport:
-            return Transport(config.name, config.listen, config.neighbours, credentials, hear)
+            around = told_before(config.folder).neighbours(config.neighbours)
+            return Transport(config.name, config.listen, around, credentials, hear)
 
         await agree(preparing, links, config.folder, config.timing, stopped)
     if preparing.agreed is None:
@@ -195,6 +238,7 @@ def tell(config: Path, words: tuple[str, ...], task: str | None) -> None:
       dtsvm tell node.toml rows add more.csv [--task flu]
       dtsvm tell node.toml link NODE HOST:PORT
       dtsvm tell node.toml unlink NODE
+      dtsvm tell node.toml prepare
     """  # noqa: D301
     _need_extra()
     folder = config.absolute().parent
@@ -207,6 +251,8 @@ def _asked(words: tuple[str, ...], task: str | None) -> dict[str, Any]:
     match words:
         case ("status",):
             return {"command": "status"}
+        case ("prepare",):
+            return {"command": "prepare"}
         case ("leave",):
             return {"command": "leave", "task": task}
         case ("couple", *tasks):

@@ -1,6 +1,7 @@
 """Agents agree on columns and preparation: the same plan as pooled rows, whatever is lost."""
 
 import io
+import json
 import random
 
 import numpy as np
@@ -13,6 +14,7 @@ from dtsvm.data import frame_records
 from dtsvm.data.sample import read_site
 from dtsvm.prepare import Preparation
 from dtsvm.problem import Network
+from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.identity import Nameless
 from dtsvm.runtime.agent.node.masks import encode
 from dtsvm.runtime.agent.node.preparing import Preparing, is_preparing
@@ -119,9 +121,56 @@ def test_a_latecomer_takes_over_what_is_agreed():
     late = Preparing("c", 7, ("b",), [frame_records(table(2))], Nameless(), incarnation=1)
     late.hear("b", nodes["b"].message("c"))
     nodes["b"].hear("c", late.message("b"))
-    assert nodes["b"].lacks_plan("c")
+    assert nodes["b"].owes("c")
     late.hear("b", nodes["b"].message("c"))
     assert late.plan == nodes["b"].plan
+
+
+def anew(name, network, frame, generation, incarnation=2):
+    return Preparing(name, 7, tuple(network.neighbours(name)), [frame_records(frame)], Nameless(),
+                     incarnation=incarnation, generation=generation)  # fmt: skip
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.4])
+def test_all_agree_anew_when_one_does_and_who_was_away_takes_it_over(loss):
+    network = NETWORKS["line"]
+    tables = {name: table(i) for i, name in enumerate(network.nodes)}
+    nodes = meet(network, tables)
+    talk(nodes, network, 60, loss)
+    away = nodes.pop("d")
+    later = {name: table(i, n=40) for i, name in enumerate(network.nodes)}
+    nodes["c"] = anew("c", network, later["c"], generation=1)
+    there = Network.line(["c", "a", "e", "b"])
+    for turn in range(120):
+        for name, one in list(nodes.items()):
+            one.step(is_late=turn > 40)
+            for other in there.neighbours(name):
+                nodes[other].hear(name, one.message(other))
+                if nodes[other].called > nodes[other].generation:
+                    nodes[other] = anew(other, network, later[other], nodes[other].called)
+    assert {one.agreed.generation for one in nodes.values()} == {1}
+    assert {one.plan.n_rows for one in nodes.values()} == {4 * 40}
+    away.hear("b", nodes["b"].message("d"))
+    assert away.called == 1
+    back = anew("d", network, later["d"], generation=1, incarnation=3)
+    back.hear("b", nodes["b"].message("d"))
+    nodes["b"].hear("d", back.message("b"))
+    assert nodes["b"].owes("d")
+    back.hear("b", nodes["b"].message("d"))
+    assert back.agreed == nodes["b"].agreed
+
+
+@pytest.mark.parametrize("generation", [-1, 2**31, "x"])
+def test_a_generation_out_of_all_range_is_refused(generation):
+    network = Network.line(["a", "b"])
+    nodes = meet(network, {"a": table(0), "b": table(1)})
+    talk(nodes, network, 20)
+    message = wire.Message.FromString(nodes["b"].message("a"))
+    said = json.loads(message.said_settings)
+    message.said_settings = json.dumps({**said, "generation": generation})
+    before = nodes["a"].refused
+    nodes["a"].hear("b", message.SerializeToString())
+    assert (nodes["a"].refused, nodes["a"].called) == (before + 1, 0)
 
 
 def test_what_travels_is_masked_and_only_the_total_is_plain():
@@ -193,6 +242,40 @@ def answers(model):
     done = CliRunner().invoke(main, ["predict", str(model), "new.csv"])
     assert done.exit_code == 0, done.output
     return pd.read_csv(io.StringIO(done.stdout))
+
+
+@pytest.mark.slow
+def test_told_to_prepare_all_agree_anew_even_if_one_is_killed_at_once(tmp_path):
+    site = tmp_path / "site"
+    three_sites(site)
+    north = pd.read_csv(io.BytesIO(read_site("north")), dtype=str)
+    more = north.head(40).assign(ward="Z")
+    more.to_csv(tmp_path / "more.csv", index=False)
+
+    def tell(*words):
+        done = CliRunner().invoke(main, ["tell", str(site / "north" / "node.toml"), *words])
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    def plans():
+        return [read_model(site / name / "model.json").preparation for name in SITES]
+
+    with Agents(site) as agents:
+        for name in SITES:
+            agents.start(name)
+        agents.settle(SITES)
+        tell("rows", "add", str(tmp_path / "more.csv"))
+        assert "All nodes agree anew" in tell("prepare")
+        agents.running["north"].kill()
+        agents.running.pop("north").wait()
+        agents.start("north")
+        agents.wait_for(lambda: all(plan["n_rows"] == 400 for plan in plans()))
+        agents.settle(SITES)
+        assert status(site, "north")["tasks"] == {"all": 200}
+        assert "Nothing" not in agents.log("south")
+    found = plans()
+    assert found[0] == found[1] == found[2]
+    assert "ward=Z" in {f"{f['column']}={f['level']}" for f in found[0]["features"]}
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from dtsvm.errors import DtsvmError
 from dtsvm.prepare import Plan
 from dtsvm.runtime.agent.node.names import is_task
 
-__all__ = ["MOST_LABELS", "Agreed", "Labelled", "agree_labels", "read_counts"]
+__all__ = ["MOST_GENERATION", "MOST_LABELS", "Agreed", "Labelled", "agree_labels", "read_counts"]
 
 MOST_LABELS, MOST_TEXT = 100, 200
 MOST_GENERATION = 2**31

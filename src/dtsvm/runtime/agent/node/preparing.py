@@ -4,6 +4,9 @@ Every node says which columns and labels it has, in words that only it can sign,
 others said. Who knows everybody's joins them to one schema, or says by name what does not go
 together and waits for it to be mended. Then masked sums over the network give everybody the same
 plan. Who comes later takes over what a neighbour has agreed on.
+
+All of it can be done anew: the next generation. Who hears of a generation after its own is called
+to join, and who was away when it was agreed on is told.
 """
 
 from __future__ import annotations
@@ -23,7 +26,13 @@ from dtsvm.errors import DtsvmError
 from dtsvm.prepare import Encoded, Plan, agreeing, encode
 from dtsvm.prepare.encode import MEASURED
 from dtsvm.runtime.agent.node import wire_pb2 as wire
-from dtsvm.runtime.agent.node.agreed import Agreed, Labelled, agree_labels, read_counts
+from dtsvm.runtime.agent.node.agreed import (
+    MOST_GENERATION,
+    Agreed,
+    Labelled,
+    agree_labels,
+    read_counts,
+)
 from dtsvm.runtime.agent.node.identity import Identity
 from dtsvm.runtime.agent.node.masks import pairs
 from dtsvm.runtime.agent.node.names import check_name, is_task
@@ -82,6 +91,8 @@ class Preparing:
         Whether features are CSR, as in `Preparation`.
     agreed : Agreed, optional
         What was agreed before.
+    generation : int
+        For the how-manieth time all agree, if nothing is agreed.
     """
 
     name: str
@@ -98,19 +109,29 @@ class Preparing:
     is_raw: bool = False
     sparse: bool = False
     agreed: Agreed | None = None
+    generation: int = 0
+    called: int = 0  # to a later generation, by a neighbour
     trouble: str = ""
     refused: int = 0
     _known: dict[str, Statement] = field(default_factory=dict)
     _digests: dict[str, str] = field(default_factory=dict)
     _late: set[str] = field(default_factory=set)
+    _asked: set[str] = field(default_factory=set)
     _epoch: int = 0
     _waves: dict[str, Wave] = field(default_factory=dict)
     _steps: Steps | None = None
     _taken: set[str] = field(default_factory=set)
+    _met: set[str] = field(default_factory=set)  # heard from, in this generation
 
     def __post_init__(self) -> None:
         for task, one in self.labels.items():
             one.check(task)
+        self._begin_generation(self.agreed.generation if self.agreed else self.generation)
+
+    def _begin_generation(self, generation: int) -> None:
+        """Say for which generation this node's words are meant; those for others are forgotten."""
+        self.generation, self._epoch = generation, 0
+        self._known, self._waves, self._met = {}, {}, set()
         schema = agree_schemas(
             {f"{self.name} ({i})": part.schema for i, part in enumerate(self.rows)},
             self.missing_columns,
@@ -120,6 +141,7 @@ class Preparing:
                 "columns": schema.to_dict(),
                 "labels": {task: one.said() for task, one in self.labels.items()},
                 "groups": [list(group) for group in self.groups],
+                "generation": self.generation,
                 **{name: getattr(self, name) for name in sorted(WISHES)},
             },
             sort_keys=True,
@@ -196,7 +218,7 @@ class Preparing:
         if self.is_raw or self.class_weight == "balanced":
             own = [self._count(task, labels) for task, labels in sorted(classes.items())]
             counts = read_counts(classes, self.labels, (yield np.concatenate([np.zeros(0), *own])))
-        return Agreed(plan, classes, by_label, counts)
+        return Agreed(plan, classes, by_label, counts, self.generation)
 
     def _count(self, task: str, classes: tuple[Any, ...]) -> Floats:
         mine = self.labels[task].counts if task in self.labels else {}
@@ -246,7 +268,8 @@ class Preparing:
         return [(self.identity.shared(half), self.name < other) for other, half in halves.items()]
 
     def _find_epoch(self) -> int:
-        return int(self._digest()[:15], 16) + 1
+        text = f"{self._digest()} {self.generation}"
+        return int(hashlib.sha256(text.encode()).hexdigest()[:15], 16) + 1
 
     def _digest(self) -> str:
         text = json.dumps(sorted((one.name, one.incarnation) for one in self._known.values()))
@@ -259,6 +282,8 @@ class Preparing:
         said: dict[str, Any] = {
             "digest": self._digest(),
             "has_plan": self.agreed is not None,
+            "generation": self.generation,
+            "asks": neighbour not in self._met,
             "epoch": self._epoch,
             "waves": {n: _parcel_words(w.parcel(neighbour)) for n, w in self._waves.items()},
         }
@@ -273,9 +298,14 @@ class Preparing:
             ).SerializeToString()
         )  # fmt: skip
 
-    def lacks_plan(self, neighbour: str) -> bool:
-        """Whether a neighbour has said that it has no plan, and there is one here."""
-        return neighbour in self._late and self.agreed is not None
+    def owes(self, neighbour: str) -> bool:
+        """Whether a neighbour that was just heard is to be answered."""
+        return self.agreed is not None and neighbour in (self._late | self._asked)
+
+    @property
+    def unmet(self) -> list[str]:
+        """The neighbours that have not said which generation they have agreed on."""
+        return [name for name in self.neighbours if name not in self._met]
 
     # Being told
 
@@ -291,15 +321,28 @@ class Preparing:
         if message.sender != peer or message.network != self.network or len(data) > MOST_BYTES:
             raise ValueError("not for this node")
         said = json.loads(message.said_settings)
+        generation = int(said["generation"])
+        if not 0 <= generation < MOST_GENERATION:
+            raise ValueError("a generation out of all range")
         fresh = [self._checked(entry) for entry in said.get("statements", ())]
         agreed = Agreed.from_dict(said["agreed"]) if said.get("agreed") else None
+        if generation > self.generation and self.agreed is not None:
+            self.called = generation
+        elif generation > self.generation:
+            self._begin_generation(generation)
         for one in fresh:
             known = self._known.get(one.name)
+            if one.generation != self.generation:
+                continue
             if one.name != self.name and (known is None or one.incarnation > known.incarnation):
                 self._known[one.name] = one
         self._digests[peer] = str(said["digest"])
-        (self._late.discard if said["has_plan"] else self._late.add)(peer)
-        if agreed is not None and self.agreed is None:
+        is_late = not said["has_plan"] or generation < self.generation
+        (self._late.add if is_late else self._late.discard)(peer)
+        (self._asked.add if said["asks"] else self._asked.discard)(peer)
+        if generation == self.generation:
+            self._met.add(peer)
+        if agreed is not None and self.agreed is None and agreed.generation >= self.generation:
             self._take_over(agreed)
         if said["epoch"] == self._epoch:
             for name, wave in self._waves.items():
@@ -317,7 +360,7 @@ class Preparing:
                     "trains, or take the rows away."
                 )
                 return
-        self.agreed, self.trouble = agreed, ""
+        self.agreed, self.trouble, self.generation = agreed, "", agreed.generation
 
     def _checked(self, entry: dict[str, Any]) -> Statement:
         one = Statement(**{**entry, "links": tuple(check_name(n) for n in entry["links"])})

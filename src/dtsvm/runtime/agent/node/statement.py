@@ -59,6 +59,11 @@ class Statement:
         return {k: v for k, v in json.loads(self.said).items() if k in WISHES}
 
     @property
+    def generation(self) -> int:
+        """For the how-manieth agreement it is meant."""
+        return int(json.loads(self.said)["generation"])
+
+    @property
     def labels(self) -> dict[str, Labelled]:
         """Its labels, by task."""
         return {t: Labelled.heard(said) for t, said in json.loads(self.said)["labels"].items()}

@@ -17,11 +17,13 @@ from dtsvm.runtime.agent.process.control import listen
 from dtsvm.runtime.agent.process.scores import Links
 from dtsvm.runtime.agent.process.transport import Transport
 
-__all__ = ["agree", "route"]
+__all__ = ["Calls", "agree", "ask_generations", "route"]
 
 log = logging.getLogger(__name__)
 GAP_SECONDS = 0.05  # between messages while there is something to do
 LOG_SECONDS = 5.0
+ASK_SECONDS = 2.0
+MOST_CALLS, CALL_SECONDS = 6, 3600.0  # of neighbours that want to agree anew
 
 
 async def agree(
@@ -104,8 +106,12 @@ def route(
     beside: Sequence[Links],
     transport: Transport,
     take: Callable[[str, bytes], object],
+    anew: Callable[[int], object],
 ) -> Callable[[str, bytes], None]:
-    """Return what takes messages while a node trains: latecomers are told the plan."""
+    """Return what takes messages while a node trains.
+
+    Latecomers are told what is agreed; `anew` is called when a neighbour calls to agree anew.
+    """
 
     def hear(peer: str, data: bytes) -> None:
         for links in beside:
@@ -114,12 +120,46 @@ def route(
                 return
         if preparing is not None and is_preparing(data):
             preparing.hear(peer, data)
-            if preparing.lacks_plan(peer):
+            if preparing.called > preparing.generation:
+                anew(preparing.called)
+            elif preparing.owes(peer):
                 transport.send(peer, preparing.message(peer))
         else:
             take(peer, data)
 
     return hear
+
+
+async def ask_generations(preparing: Preparing, transport: Transport) -> None:
+    """Ask neighbours which generation they have agreed on, until each has answered."""
+    while True:
+        for neighbour in preparing.unmet:
+            transport.send(neighbour, preparing.message(neighbour))
+        await asyncio.sleep(ASK_SECONDS)
+
+
+class Calls:
+    """Counts how often neighbours call a node to agree anew: more than so often is refused."""
+
+    def __init__(self) -> None:
+        self._at: list[float] = []
+        self._said_at = float("-inf")
+
+    def is_allowed(self) -> bool:
+        """Whether one more call is followed; that it is not is said once in a while."""
+        now = time.monotonic()
+        self._at = [then for then in self._at if now - then < CALL_SECONDS]
+        if len(self._at) < MOST_CALLS:
+            self._at.append(now)
+            return True
+        if now - self._said_at > CALL_SECONDS / 60:
+            self._said_at = now
+            log.warning(
+                "Neighbours called to agree anew %d times within the hour; this node goes on as it "
+                "is. Tell it 'prepare' if you want it to follow.",
+                MOST_CALLS,
+            )
+        return False
 
 
 async def _answer(
@@ -142,6 +182,8 @@ async def _answer(
         "tasks": {},
         "groups": [],
         "levels": {},
+        "gap": None,
+        "privacy": {"level": "–"},
         "calm": 0,
         "is_settled": False,
         "refused": preparing.refused,

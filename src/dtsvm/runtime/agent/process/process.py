@@ -75,7 +75,7 @@ class Process:
         self._news = asyncio.Event()
         self._lock = asyncio.Lock()  # nothing is told while a solve runs beside the event loop
         self._greeted: tuple[float, int, int] = (0.0, 0, 0)  # when, with which roster and sums
-        self._is_leaving = False
+        self._is_leaving = self.is_paused = False
         self._deadline = 0.0
         self._is_in_round = False  # only a complete round is then worth waking up for
         self._is_written = False
@@ -108,6 +108,11 @@ class Process:
         self._is_leaving = True
         self._news.set()
 
+    def pause(self) -> None:
+        """End after this round without leaving: the node will be back."""
+        self.is_paused = True
+        self.stop()
+
     async def run(self) -> None:
         """Meet, train, settle, serve; leave politely when told."""
         have_descriptors()
@@ -120,7 +125,8 @@ class Process:
             await self._meet()
             while not self._is_leaving:
                 await self._go_on()
-            self._leave()
+            if not self.is_paused:
+                self._leave()
             await self.transport.flush(1.0)
 
     async def _open(self, stack: contextlib.AsyncExitStack) -> None:

@@ -10,6 +10,7 @@ import io
 import json
 import zipfile
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from dtsvm.runtime.agent.node.lanes import is_main
 from dtsvm.runtime.agent.node.node import Node
 from dtsvm.runtime.agent.node.refuse import MOST_COUNT
 
-__all__ = ["Told", "dump", "kept_round", "read_told", "repaired", "restore"]
+__all__ = ["Told", "dump", "kept_round", "read_told", "repaired", "restore", "told_before"]
 
 FORMAT, VERSION = "dtsvm agent", 6
 Arrays = dict[str, NDArray[Any]]
@@ -41,12 +42,26 @@ class Told:
         Tasks of the configuration that have left.
     later : tuple of (str, str, int)
         Task, file and number of the rows that were added later.
+    generation : int
+        How often all have agreed anew; iterates of another generation mean nothing.
     """
 
     linked: dict[str, str] = field(default_factory=dict)
     unlinked: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
     later: tuple[tuple[str, str, int], ...] = ()
+    generation: int = 0
+
+    def neighbours(self, given: dict[str, str]) -> dict[str, str]:
+        """Return the neighbours that are left, and their addresses; `given` are configured."""
+        every = {**given, **self.linked}
+        return {name: address for name, address in every.items() if name not in self.unlinked}
+
+
+def told_before(folder: Path) -> Told:
+    """Return what a node's owner told it before it was last stopped."""
+    path = folder / "checkpoint.npz"
+    return read_told(path.read_bytes(), str(path)) if path.exists() else Told()
 
 
 def dump(node: Node, told: Told | None = None, change: dict[str, Any] | None = None) -> bytes:
@@ -82,6 +97,7 @@ def dump(node: Node, told: Told | None = None, change: dict[str, Any] | None = N
         "unlinked": told.unlinked,
         "left": told.left,
         "later": told.later,
+        "generation": told.generation,
         "edges": list(edges),
         "levels": node.balancer.levels(),
     }
@@ -122,10 +138,16 @@ def _sparse(X: Any) -> Arrays:
     return {"data": X.data, "indices": X.indices.astype(np.int64), "indptr": X.indptr}
 
 
-def restore(node: Node, content: bytes, where: str = "The checkpoint") -> None:
-    """Take over what `dump` returned into a node that has entered its tasks with all their rows."""
+def restore(node: Node, content: bytes, where: str = "The checkpoint", generation: int = 0) -> None:
+    """Take over what `dump` returned into a node that has entered its tasks with all their rows.
+
+    What was found in another generation is left: features or weights are others now.
+    """
     arrays = _read(content, where)
     head = json.loads(arrays["head"].tobytes())
+    if head["generation"] != generation:
+        head.update(tasks=[], edges=[], levels={}, round=0)  # all meet anew
+        arrays["edge_state"] = np.zeros((0, 2, node.n_features + 1))
     _check_head(node, head, arrays, where)
     presence = node.presence
     presence.incarnation = max(presence.incarnation, head["incarnation"] + 1)
@@ -167,7 +189,8 @@ def read_told(content: bytes, where: str = "The checkpoint") -> Told:
     """Return what a node's owner told it, beyond its configuration."""
     head = json.loads(_read(content, where)["head"].tobytes())
     later = tuple((task, file, n) for task, file, n in head["later"])
-    return Told(dict(head["linked"]), tuple(head["unlinked"]), tuple(head["left"]), later)
+    linked, unlinked, left = dict(head["linked"]), tuple(head["unlinked"]), tuple(head["left"])
+    return Told(linked, unlinked, left, later, head["generation"])
 
 
 def kept_round(content: bytes, where: str = "The checkpoint") -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,32 +19,36 @@ from dtsvm.prepare import Preparation
 from dtsvm.runtime.agent.node.agreed import Agreed, Labelled
 from dtsvm.runtime.agent.node.identity import Identity, Nameless
 from dtsvm.runtime.agent.node.preparing import Preparing
+from dtsvm.runtime.agent.site.checkpoint import told_before
 from dtsvm.runtime.agent.site.config import Config, PrepareConfig, TaskConfig
 
-__all__ = ["begin_preparing", "is_held", "keep_agreed", "prepared"]
+__all__ = ["begin_preparing", "is_held", "keep_agreed", "prepared", "want_anew"]
 
 FILE = "agreed.json"
-Later = Sequence[tuple[str, str, int]]
 
 
-def begin_preparing(config: Config, identity: Identity | None, later: Later = ()) -> Preparing:
-    """Read the site's files; what was agreed before is taken over."""
-    wishes = config.prepare or PrepareConfig()
+def begin_preparing(config: Config, identity: Identity | None) -> Preparing:
+    """Read the site's files; what was agreed before is taken over, unless all are to agree anew."""
+    wishes, told = config.prepare or PrepareConfig(), told_before(config.folder)
     rows, labels = [], {}
     for task, given in config.tasks.items():
+        if task in told.left:
+            continue
         parts = [] if given.data is None else [_first(config, task, given)]
         parts += [
             _records(config, given, config.folder / file)
-            for owner, file, _ in later
-            if owner == task and config.prepare is not None
+            for owner, file, _ in told.later
+            if owner == task
         ]
         counts = Counter(label for _, y in parts for label in y.tolist())
         labels[task] = Labelled(given.labels, dict(sorted(counts.items(), key=str)))
         rows += [found for found, _ in parts if found is not None]
+    generation, agreed = _kept(config)
     return Preparing(
-        config.name, config.network, tuple(config.neighbours), rows, identity or Nameless(),
-        time.time_ns() // 1000, wishes.min_count, wishes.missing_columns, labels, config.couple,
-        config.class_weight, config.prepare is None, wishes.sparse, _kept(config),
+        config.name, config.network, tuple(told.neighbours(config.neighbours)), rows,
+        identity or Nameless(), time.time_ns() // 1000, wishes.min_count, wishes.missing_columns,
+        labels, config.couple, config.class_weight, config.prepare is None, wishes.sparse, agreed,
+        generation,
     )  # fmt: skip
 
 
@@ -86,19 +89,35 @@ def prepared(config: Config, agreed: Agreed | None) -> Preparation | None:
 
 def keep_agreed(config: Config, agreed: Agreed) -> None:
     """Write what was agreed beside the checkpoint."""
+    _write(config, agreed.to_dict())
+
+
+def want_anew(config: Config, generation: int) -> None:
+    """Write down that all are to agree anew: from now on, nothing that was agreed before holds."""
+    _write(config, {"wanted": generation})
+
+
+def _write(config: Config, content: dict[str, Any]) -> None:
     path = config.folder / FILE
     try:
-        write_atomically(path, json.dumps(agreed.to_dict(), indent=1).encode(), is_private=True)
+        write_atomically(path, json.dumps(content, indent=1).encode(), is_private=True)
     except OSError as error:
-        raise NetworkError(f"{path} cannot be written: {error.strerror}. Make room.") from error
+        raise NetworkError(
+            f"{path} cannot be written: {error.strerror}. Nothing was changed; make room."
+        ) from error
 
 
-def _kept(config: Config) -> Agreed | None:
+def _kept(config: Config) -> tuple[int, Agreed | None]:
+    """Return which generation is wanted, or what was agreed."""
     path = config.folder / FILE
     if not path.exists():
-        return None
+        return 0, None
     try:
-        return Agreed.from_dict(json.loads(path.read_text(encoding="utf-8")))
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if "wanted" in content:
+            return int(content["wanted"]), None
+        agreed = Agreed.from_dict(content)
+        return agreed.generation, agreed
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise NetworkError(
             f"{path} cannot be used ({error}). Remove it, and what the network has agreed on is "

@@ -21,12 +21,12 @@ from dtsvm.runtime.agent.node.identity import Identity, Nameless
 from dtsvm.runtime.agent.node.model import node_model
 from dtsvm.runtime.agent.node.node import Node
 from dtsvm.runtime.agent.node.scoring import count_answers
-from dtsvm.runtime.agent.site.checkpoint import Told, dump, read_told, restore
+from dtsvm.runtime.agent.site.checkpoint import Told, dump, restore, told_before
 from dtsvm.runtime.agent.site.config import Config
 from dtsvm.runtime.agent.site.rows import Block, SiteRows
 from dtsvm.runtime.privacy.veil import make_veil
 
-__all__ = ["Site", "told_before"]
+__all__ = ["Site"]
 
 Floats = NDArray[np.float64]
 BUDGET = "budget.json"  # what was spent of a node's privacy
@@ -60,19 +60,19 @@ class Site:
         self._sigmoids: dict[str, Floats] = {}  # by main lane
         self._path = config.folder / "checkpoint.npz"
         content = self._path.read_bytes() if self._path.exists() else None
-        self.told = told_before(config)
+        generation = agreed.generation if agreed else 0
+        self.told = replace(told_before(config.folder), generation=generation)
         lengths = {b.X.shape[1] for b in self.rows.first.values() if b.X.shape[1]}
         if len(lengths) != 1:
             raise DataError(f"{config.path}: its tasks' rows have lengths {sorted(lengths)}.")
         self.node = self._make_node(lengths.pop(), identity or Nameless())
         if content:
-            restore(self.node, content, str(self._path))
+            restore(self.node, content, str(self._path), generation)
 
     @property
     def neighbours(self) -> dict[str, str]:
         """Neighbours and their addresses: the configuration's, and those told."""
-        given = {**self.config.neighbours, **self.told.linked}
-        return {name: a for name, a in given.items() if name not in self.told.unlinked}
+        return self.told.neighbours(self.config.neighbours)
 
     def _make_node(self, n_features: int, identity: Identity) -> Node:
         config = self.config
@@ -183,12 +183,6 @@ class Site:
         self._save(
             replace(model, preparation=None if made is None else made.to_dict()), self.config.model
         )
-
-
-def told_before(config: Config) -> Told:
-    """Return what a node's owner told it before it was last stopped."""
-    path = config.folder / "checkpoint.npz"
-    return read_told(path.read_bytes(), str(path)) if path.exists() else Told()
 
 
 def _with(told: Told, change: dict[str, Any]) -> Told:

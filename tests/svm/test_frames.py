@@ -207,7 +207,8 @@ def test_a_search_without_routing_says_what_is_missing(table):
     rows = frame[list("abcd")].to_numpy()
     said = refusal(lambda: search.fit(rows, y, task=frame["disease"].to_numpy()))
     assert said == (
-        "The model knows several tasks (cold, flu): say which with task=…, or train on a frame "
-        "with task_column=…. A search or a pipeline hands task on where it was asked to: "
-        "set_fit_request(task=True), and the same for predict, score and decision_function."
+        "The model knows several tasks (cold, flu), and decision_function was not told which: say "
+        "it with task=…, or train on a frame with task_column=…. Scorers by name, such as "
+        "'roc_auc', and cross_val_predict hand task on to nobody, so for them only task_column "
+        "helps."
     )

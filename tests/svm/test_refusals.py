@@ -134,9 +134,9 @@ REFUSALS = {
     ),
     "no task named": (
         lambda: fitted().predict(X),
-        "The model knows several tasks (a, b): say which with task=…, or train on a frame with "
-        "task_column=…. A search or a pipeline hands task on where it was asked to: "
-        "set_fit_request(task=True), and the same for predict, score and decision_function.",
+        "The model knows several tasks (a, b), and predict was not told which: say it with "
+        "task=…, or train on a frame with task_column=…. Scorers by name, such as 'roc_auc', and "
+        "cross_val_predict hand task on to nobody, so for them only task_column helps.",
     ),
     "a node that lacks the task": (
         lambda: (

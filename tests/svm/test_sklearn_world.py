@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -10,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dtsvm import CSVM, CTSVM, DSVM, DTSVM
+from dtsvm.errors import DataError
 
 
 # Weighted and repeated rows have to agree to 1e-7, so the tolerance is small.
@@ -43,6 +46,34 @@ def test_grid_search_routes_task_and_node(make, data, routed):
     search.fit(X - 3, y, task=task, node=node)
     assert search.best_score_ > 0.8
     assert search.best_estimator_.predict(X[:3], task=0).shape == (3,)
+
+
+def asked(search, data):
+    """What the first warning of a search without scores says in its last line."""
+    X, y, task, node = data
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        search.fit(X - 3, y, task=task, node=node)
+    assert np.isnan(search.best_score_)
+    return str(said[0].message).strip().splitlines()[-1]
+
+
+def test_a_forgotten_request_is_the_last_line_of_the_searchs_warning(data):
+    search = GridSearchCV(DTSVM("ring"), {"C": [0.1]}, cv=KFold(3))
+    assert asked(search, data).endswith(
+        "and score was not told which: say it with task=…, or train on a frame with task_column=…. "
+        "In a search, ask for it with set_fit_request(task=True) and set_score_request(task=True), "
+        "after sklearn.set_config(enable_metadata_routing=True)."
+    )
+    search.set_params(error_score="raise")
+    with pytest.raises(DataError, match="score was not told which"):
+        asked(search, data)
+
+
+def test_a_scorer_by_name_says_that_only_a_column_can_tell_it_the_task(data, routed):
+    clf = DTSVM("ring").set_fit_request(task=True, node=True)
+    search = GridSearchCV(clf, {"C": [0.1]}, cv=KFold(3), scoring="roc_auc")
+    assert asked(search, data).endswith("so for them only task_column helps.")
 
 
 @pytest.mark.parametrize("step", [StandardScaler(), PCA(4)])

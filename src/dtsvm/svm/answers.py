@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import get_config
 
 from dtsvm.errors import DataError, did_you_mean
 from dtsvm.problem import Model, TaskModel
 from dtsvm.problem.sigmoid import sigmoid
 
-__all__ = ["Answers", "unknown_name"]
+__all__ = ["Answers", "unknown_name", "unsaid_task"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -99,6 +100,31 @@ def _places(one: TaskModel, classes: NDArray[Any]) -> Ints:
     """Where a task's labels stand among all; 1 and True are one label, as in numpy."""
     known = classes.tolist()
     return np.array([known.index(label) for label in one.classes], np.int64)
+
+
+def unsaid_task(method: str, tasks: Iterable[Any]) -> DataError:
+    """Word the refusal of rows whose task nobody said; a search shows it as a warning.
+
+    A search hands `task` to `score`, where that was asked for, and to no other method.
+    """
+    names = ", ".join(str(task) for task in tasks)
+    asked = "set_fit_request(task=True) and set_score_request(task=True)"
+    if method != "score":
+        remedy = (
+            "Scorers by name, such as 'roc_auc', and cross_val_predict hand task on to nobody, so "
+            "for them only task_column helps"
+        )
+    elif get_config()["enable_metadata_routing"]:
+        remedy = f"In a search, ask for it with {asked}"
+    else:
+        remedy = (
+            f"In a search, ask for it with {asked}, after "
+            "sklearn.set_config(enable_metadata_routing=True)"
+        )
+    return DataError(
+        f"The model knows several tasks ({names}), and {method} was not told which: say it with "
+        f"task=…, or train on a frame with task_column=…. {remedy}."
+    )
 
 
 def unknown_name(name: str, value: Any, known: list[Any]) -> DataError:

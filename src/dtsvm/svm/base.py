@@ -30,7 +30,7 @@ from dtsvm.errors import DataError, NotConvergedWarning
 from dtsvm.problem import Columns, Model, Network
 from dtsvm.problem.settings import count, positive
 from dtsvm.rounds import Info, Status
-from dtsvm.svm.answers import Answers, unknown_name
+from dtsvm.svm.answers import Answers, unknown_name, unsaid_task
 from dtsvm.svm.company import find_company
 from dtsvm.svm.frames import take_column
 from dtsvm.svm.probability import deal_folds, held_out_tasks, with_sigmoids
@@ -42,11 +42,6 @@ from dtsvm.svm.weights import weighted
 __all__ = ["ConsensusSVM", "Levels"]
 
 Levels = tuple[list[Any], NDArray[np.int64]]
-SAY_TASK = (
-    "say which with task=…, or train on a frame with task_column=…. A search or a pipeline hands "
-    "task on where it was asked to: set_fit_request(task=True), and the same for predict, score "
-    "and decision_function."
-)
 
 
 def has_probabilities(estimator: Any) -> bool:
@@ -121,7 +116,7 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
             given. Else a value for every label of `classes_`, the largest for the label that is
             predicted; a label that a row's task does not have gets less than all others.
         """
-        asked = self._ask(X, task, node)
+        asked = self._ask(X, task, node, "decision_function")
         is_told = task is not None or len(self.tasks_) == 1
         if is_told and asked.are_signed():
             return asked.signed()
@@ -136,7 +131,7 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
         node: ArrayLike | None = None,
     ) -> NDArray[Any]:
         """Return a label for every row; see `decision_function` for `task` and `node`."""
-        return self._ask(X, task, node).labels(self.classes_)
+        return self._ask(X, task, node, "predict").labels(self.classes_)
 
     @available_if(has_probabilities)
     def predict_proba(
@@ -161,7 +156,7 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_rows, n_classes)
             Every row sums to 1.
         """
-        return self._ask(X, task, node).probabilities(self.classes_)
+        return self._ask(X, task, node, "predict_proba").probabilities(self.classes_)
 
     def score(
         self,
@@ -173,7 +168,7 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
         sample_weight: ArrayLike | None = None,
     ) -> float:
         """Return the share of rows that are labelled right."""
-        predicted = self.predict(X, task=task, node=node)
+        predicted = self._ask(X, task, node, "score").labels(self.classes_)
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Tags:
@@ -343,16 +338,17 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
 
     # Prediction
 
-    def _ask(self, X: ArrayLike, task: ArrayLike | None, node: ArrayLike | None) -> Answers:
-        """Check rows, and find whom each of them asks."""
+    def _ask(
+        self, X: ArrayLike, task: ArrayLike | None, node: ArrayLike | None, method: str
+    ) -> Answers:
+        """Check rows, and find whom each of them asks; `method` is the one that was called."""
         check_is_fitted(self)
         is_unsaid = task is None and len(self.tasks_) > 1
         X, by_column = take_column(X, self.task_column, "task", is_needed=is_unsaid)
         X, _ = take_column(X, self.node_column, "node", is_needed=False)
         rows = estimator_rows(self, X)
         if is_unsaid and by_column is None:
-            names = ", ".join(str(t) for t in self.tasks_)
-            raise DataError(f"The model knows several tasks ({names}): {SAY_TASK}")
+            raise unsaid_task(method, self.tasks_)
         task = by_column if is_unsaid else task
         return Answers(
             self.model_,

@@ -61,6 +61,9 @@ def network() -> None:
 @click.option("--label", default="label", show_default=True, help="Its label column.")
 @click.option("--C", "C", type=float, default=1.0, show_default=True, help="Price of a row's loss.")
 @click.option("--raw", is_flag=True, help="Take numbers as they are: no [prepare] in node.toml.")
+@click.option("--weight", metavar="COLUMN", help="The column of rows' weights.")
+@click.option("--balanced", is_flag=True, help="Weigh labels by how rare they are in the network.")
+@click.option("--probability", is_flag=True, help="Fit probabilities, too; training takes longer.")
 def new(
     shape: str,
     nodes: tuple[str, ...],
@@ -73,6 +76,9 @@ def new(
     label: str,
     C: float,
     raw: bool,
+    weight: str | None,
+    balanced: bool,
+    probability: bool,
 ) -> None:
     """Make a folder for each node of a new network, and a CA of its own.
 
@@ -85,8 +91,11 @@ def new(
     names = [check_name(name) for name in (*nodes, *more)]
     graph = Network.named(shape, names)
     address = {name: f"{host}:{port + i}" for i, name in enumerate(names)}
-    lines = {task: {"data": data, "label": label}}
-    make_site(out, graph, address, lines, {"C": C}, prepare=None if raw else PrepareConfig())
+    lines = {task: {"data": data, "label": label, **({"weight": weight} if weight else {})}}
+    make_site(
+        out, graph, address, lines, {"C": C}, prepare=None if raw else PrepareConfig(),
+        class_weight="balanced" if balanced else None, probability=probability,
+    )  # fmt: skip
     click.echo(f"{len(names)} nodes in {out}: put each node's rows at its {data}, then start")
     for name in names:
         click.echo(f"  dtsvm agent {out / name / 'node.toml'}")

@@ -70,6 +70,11 @@ async def _wait_for_counts(folder: Path) -> dict[str, Any]:
 
 def _scores(counts: NDArray[np.float64], n_labels: int) -> Scores:
     """What follows from counts: a confusion table, or decision values in bins, ties half."""
+    if len(counts) != (n_labels**2 if n_labels > 2 else 2 * BINS):
+        raise NetworkError(
+            "Some node says that a task has other labels than it has here, so that counts do not "
+            "go together. See 'dtsvm status' for who is refused."
+        )
     if n_labels > 2:
         whole = counts.reshape(n_labels, n_labels).round().astype(np.int64)
         return Scores(whole, math.nan, int(whole.sum(axis=1).max()))

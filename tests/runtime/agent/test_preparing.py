@@ -15,6 +15,7 @@ from dtsvm.data.sample import read_site
 from dtsvm.prepare import Preparation
 from dtsvm.problem import Network
 from dtsvm.runtime.agent.node import wire_pb2 as wire
+from dtsvm.runtime.agent.node.agreed import Labelled
 from dtsvm.runtime.agent.node.identity import Nameless
 from dtsvm.runtime.agent.node.masks import encode
 from dtsvm.runtime.agent.node.preparing import Preparing, is_preparing
@@ -124,6 +125,51 @@ def test_a_latecomer_takes_over_what_is_agreed():
     assert nodes["b"].owes("c")
     late.hear("b", nodes["b"].message("c"))
     assert late.plan == nodes["b"].plan
+
+
+def labelled(name, labels, network, agreed=None, **more):
+    counts = dict.fromkeys(labels, 5)
+    return Preparing(name, 7, tuple(network.neighbours(name)), [], Nameless(), incarnation=1,
+                     labels={"flu": Labelled(counts=counts)}, class_weight="balanced",
+                     is_raw=True, agreed=agreed, **more)  # fmt: skip
+
+
+def test_labels_and_their_counts_are_agreed_by_all_that_have_some():
+    network = NETWORKS["line"]
+    labels = {"a": "uv", "b": "vw", "c": "u", "d": "vwx", "e": ""}
+    nodes = {name: labelled(name, labels[name], network) for name in network.nodes}
+    talk(nodes, network, 60)
+    for one in nodes.values():
+        assert one.agreed.classes == {"flu": ("u", "v", "w", "x")}
+        assert one.agreed.counts == {"flu": (10.0, 15.0, 10.0, 5.0)}
+    late = labelled("z", "uy", network=Network.line(["z", "a"]))
+    nodes["a"].hear("z", late.message("a"))
+    late.hear("a", nodes["a"].message("z"))
+    assert late.agreed is None
+    assert "rows here have 'y', too. Agree anew with 'dtsvm tell NODE prepare'" in late.trouble
+
+
+def test_labels_written_differently_are_named_everywhere():
+    network = Network.line(["a", "b"])
+    nodes = {"a": labelled("a", [0, 1], network), "b": labelled("b", ["no", "yes"], network)}
+    talk(nodes, network, 20)
+    assert {one.trouble for one in nodes.values()} == {
+        "Node b has labels 'no', 'yes'; a has 0, 1. Write them alike."
+    }
+
+
+@pytest.mark.parametrize("label", [None, [1], 10**30, float("nan"), "x" * 300])
+def test_what_is_no_label_is_refused(label):
+    network = Network.line(["a", "b"])
+    a, b = (labelled(name, "uv", network) for name in "ab")
+    message = wire.Message.FromString(b.message("a"))
+    said = json.loads(message.said_settings)
+    words = json.loads(said["statements"][0]["said"])
+    words["labels"]["flu"] = [None, ["u", label]]
+    said["statements"][0]["said"] = json.dumps(words)
+    message.said_settings = json.dumps(said)
+    a.hear("b", message.SerializeToString())
+    assert (a.refused, a.absent) == (1, ["b"])
 
 
 def anew(name, network, frame, generation, incarnation=2):

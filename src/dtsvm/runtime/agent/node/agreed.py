@@ -58,7 +58,8 @@ class Labelled:
         given, found = said
         one = cls(None if given is None else tuple(given), dict.fromkeys(found, 0))
         for label in (*(one.given or ()), *one.counts):
-            if not isinstance(label, str | int | float) or label != label:
+            is_number = isinstance(label, int | float) and abs(label) < 2**63
+            if not (isinstance(label, str) or is_number):
                 raise ValueError("no label")
         one.check("")
         return one
@@ -87,6 +88,15 @@ class Agreed:
     by_label: frozenset[str] = frozenset()
     counts: dict[str, tuple[float, ...]] = field(default_factory=dict)
     generation: int = 0
+
+    def strange(self, labels: Mapping[str, Labelled]) -> tuple[str, Any] | None:
+        """Return a task and a label that a node has rows of and that was not agreed on, if any."""
+        for task, mine in labels.items():
+            known = self.classes.get(task, ())
+            for label in mine.counts if known else ():
+                if label not in known:
+                    return task, label
+        return None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""

@@ -139,5 +139,5 @@ def _digest(labels: Sequence[Any]) -> int:
 def _plain(label: Any) -> Any:
     try:
         return float(label)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return str(label)

@@ -109,7 +109,7 @@ def _spelled(label: Any) -> str:
     """Spell a label so that it can be part of a name; 3, 3.0 and "3" are the same label."""
     try:
         text = f"{float(label):.17g}"
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         text = str(label)
     if 0 < len(text) <= MOST_LABEL and text.isprintable() and not _REST.search(text):
         return text

@@ -350,16 +350,15 @@ class Preparing:
 
     def _take_over(self, agreed: Agreed) -> None:
         """Go on with what a neighbour has agreed on, if this node's own rows fit it."""
-        for task, mine in self.labels.items():
-            known = agreed.classes.get(task, ())
-            strange = next((label for label in mine.counts if known and label not in known), None)
-            if strange is not None:
-                self.trouble = (
-                    f"Task {task!r} has labels {list(known)!r} in the network; rows here have "
-                    f"{strange!r}, too. Agree anew with 'dtsvm tell NODE prepare' at a node that "
-                    "trains, or take the rows away."
-                )
-                return
+        found = agreed.strange(self.labels)
+        if found is not None:
+            task, label = found
+            self.trouble = (
+                f"Task {task!r} has labels {list(agreed.classes[task])!r} in the network; rows "
+                f"here have {label!r}, too. Agree anew with 'dtsvm tell NODE prepare' at a node "
+                "that trains, or take the rows away."
+            )
+            return
         self.agreed, self.trouble, self.generation = agreed, "", agreed.generation
 
     def _checked(self, entry: dict[str, Any]) -> Statement:

@@ -44,6 +44,8 @@ def begin_preparing(config: Config, identity: Identity | None) -> Preparing:
         labels[task] = Labelled(given.labels, dict(sorted(counts.items(), key=str)))
         rows += [found for found, _ in parts if found is not None]
     generation, agreed = _kept(config)
+    if agreed is not None and agreed.strange(labels):
+        generation, agreed = 0, None  # as a newcomer, to be told what is the matter
     return Preparing(
         config.name, config.network, tuple(told.neighbours(config.neighbours)), rows,
         identity or Nameless(), time.time_ns() // 1000, wishes.min_count, wishes.missing_columns,

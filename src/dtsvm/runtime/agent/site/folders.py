@@ -27,6 +27,7 @@ def make_site(
     settings: Mapping[str, Any],
     timing: Timing | None = None,
     prepare: PrepareConfig | None = None,
+    **common: Any,
 ) -> None:
     """Make a folder for each node of a new network, and a CA of its own.
 
@@ -46,6 +47,8 @@ def make_site(
         How long the nodes wait.
     prepare : PrepareConfig, optional
         How columns become features; without it they are taken as they are.
+    **common
+        What else all nodes have in common, as in `Common`.
     """
     names = [check_name(name) for name in network.nodes]
     if len({name.casefold() for name in names}) != len(names):
@@ -59,7 +62,7 @@ def make_site(
         around = {str(other): address[str(other)] for other in network.neighbours(name)}
         text = to_toml(
             name, identity, address[name], around, tasks, {**DEFAULTS, **settings},
-            Common(timing or Timing(), prepare=prepare),
+            Common(timing or Timing(), prepare=prepare, **common),
         )  # fmt: skip
         write_folder(out, name, text)
 

@@ -123,6 +123,8 @@ class Model:
         How raw columns become features, as plain JSON.
     privacy : mapping, optional
         The level of privacy it was trained at, as plain JSON.
+    choices : tuple of mapping
+        What was chosen, task by task, as plain JSON with a sentence; empty if nothing was.
 
     Examples
     --------
@@ -149,6 +151,7 @@ class Model:
     names_are_checked: bool = False
     preparation: Mapping[str, Any] | None = None
     privacy: Mapping[str, Any] | None = None
+    choices: tuple[Mapping[str, Any], ...] = ()
 
     def task(self, name: Hashable) -> TaskModel:
         """Return one task's classifiers, or refuse."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -74,6 +75,21 @@ class Choice:
 
     def __str__(self) -> str:
         return self.sentence
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON; names of tasks as they are, what is not known as None."""
+        plain = {
+            name: [None if math.isnan(v) else v for v in value]
+            if isinstance(value, Rate)
+            else value
+            for name, value in vars(self).items()
+        }
+        named = {"task": _plain(self.task), "company": [_plain(task) for task in self.company]}
+        return {**plain, **named, "sentence": self.sentence}
+
+
+def _plain(name: Any) -> Any:
+    return name.item() if isinstance(name, np.generic) else name
 
 
 def rate(wrong: float, n: float) -> Rate:

@@ -208,13 +208,14 @@ class DTSVMCV(Networked):
             refit=self.refit,
         )  # fmt: skip
         models = _task_models(chosen, held, lanes, tasks, classes, self.refit)
+        self.choices_ = describe(chosen, tasks)
         self._take(
             Model(type(self).__name__, self._settings(), lanes.network, models, _joined(lanes),
-                  held.X.shape[1], *frame_columns(self))
+                  held.X.shape[1], *frame_columns(self),
+                  choices=tuple(one.to_dict() for one in self.choices_))
         )  # fmt: skip
         self.candidates_, self.weights_ = chosen.candidates, chosen.found.weights
         self.is_wrong_ = chosen.found.is_wrong
-        self.choices_ = describe(chosen, tasks)
         self._warn_lanes(lanes)
         return self
 

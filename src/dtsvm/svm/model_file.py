@@ -173,6 +173,7 @@ def _sections(model: Model) -> dict[str, Any]:
         },
         "preparation": _json("preparation", model.preparation),
         "privacy": _json("privacy", model.privacy),
+        "choices": [_json("choices", choice) for choice in model.choices],
         "network": {
             "nodes": [_label("Node", node) for node in model.network.nodes],
             "links": [list(link) for link in model.network],

@@ -141,8 +141,15 @@ def rebuild(path: Path, content: dict[str, Any], methods: tuple[str, ...]) -> Mo
     return Model(
         method, settings, network, _read_tasks(reader, p, list(network.nodes)),
         _read_info(reader), p, _read_columns(reader, columns, p), columns["are_checked"],
-        reader.maybe("preparation"), reader.maybe("privacy"),
+        reader.maybe("preparation"), reader.maybe("privacy"), _read_choices(reader),
     )  # fmt: skip
+
+
+def _read_choices(reader: Reader) -> tuple[dict[str, Any], ...]:
+    found = reader.section("choices", list) if "choices" in reader.content else []
+    if not all(isinstance(one, dict) and isinstance(one.get("sentence"), str) for one in found):
+        reader.refuse("section 'choices' has an entry without a sentence")
+    return tuple(found)
 
 
 def _setting(value: Any) -> Any:

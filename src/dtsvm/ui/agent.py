@@ -16,8 +16,9 @@ import click
 
 from dtsvm.data.files import write_atomically
 from dtsvm.errors import MissingExtraError, NetworkError
+from dtsvm.select import choosing_at_node
 from dtsvm.svm.model_file import save_model
-from dtsvm.ui.show import print_table, short
+from dtsvm.ui.show import choosing_words, print_table, short
 
 try:
     from dtsvm.runtime.agent.node.agreed import Agreed
@@ -25,6 +26,7 @@ try:
     from dtsvm.runtime.agent.node.preparing import Preparing
     from dtsvm.runtime.agent.node.scoring import Scoring
     from dtsvm.runtime.agent.process.agreement import Calls, agree, ask_generations, route
+    from dtsvm.runtime.agent.process.choosing import ChoosingProcess
     from dtsvm.runtime.agent.process.control import ask
     from dtsvm.runtime.agent.process.credentials import Credentials
     from dtsvm.runtime.agent.process.process import Process
@@ -94,7 +96,7 @@ async def _serve(
         if agreed is None:
             return False
     _say_privacy(config)
-    site = Site(config, save_model, identity, agreed)
+    site = Site(config, save_model, identity, agreed, choosing_at_node)
     node = site.node
     transport = Transport(
         config.name,
@@ -102,7 +104,7 @@ async def _serve(
         site.neighbours,
         credentials,
         lambda peer, data: hear(peer, data),
-        limits=Limits(node.inbox.most_bytes),
+        limits=Limits() if site.chooser else Limits(node.inbox.most_bytes),
     )
     who = config.name, config.network, node.roster, node.identity
     scores = ScoreLinks(Scoring(*who, count=site.count), transport)
@@ -118,10 +120,12 @@ async def _serve(
     commands: dict[str, Any] = {
         "rows": site.tell_rows, "evaluate": scores.answer, "prepare": lambda _: anew(None),
     }  # fmt: skip
-    process = Process(
+    parts = (
         node, transport, config.folder, site.keep, site.write_model, commands,
         rounds, config.metrics, config.credentials if credentials else lambda: None,
     )  # fmt: skip
+    chooser = site.chooser
+    process = ChoosingProcess(*parts, chooser=chooser) if chooser else Process(*parts)
     loop = asyncio.get_running_loop()
     for sign in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(sign, process.stop)
@@ -313,7 +317,7 @@ def _line(name: str, found: dict[str, Any]) -> list[str]:
         return [name, "not running", *[""] * 7]
     return [
         found["node"],
-        "settled" if found["is_settled"] else "training",
+        _state(found),
         ", ".join(f"{task} ({rows})" for task, rows in found["tasks"].items()),
         _privacy(found["privacy"]),
         f"{found['round']:,}",
@@ -322,6 +326,14 @@ def _line(name: str, found: dict[str, Any]) -> list[str]:
         f"{len(found['present'])} of {len(found['neighbours'])}",
         str(found["refused"]),
     ]
+
+
+def _state(found: dict[str, Any]) -> str:
+    """Word what a node does."""
+    choosing = found.get("choosing")
+    if choosing is None or found["is_settled"]:
+        return "settled" if found["is_settled"] else "training"
+    return choosing_words(choosing)
 
 
 def _privacy(found: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ import click
 
 from dtsvm.errors import MissingExtraError, NetworkError
 from dtsvm.problem import Network
+from dtsvm.problem.settings import positive, refusal
 
 try:
     from dtsvm.runtime.agent.node.names import check_address, check_name
@@ -59,7 +60,12 @@ def network() -> None:
 @click.option("--task", default="task", show_default=True, help="The task to write down.")
 @click.option("--data", default="rows.csv", show_default=True, help="Its file in each folder.")
 @click.option("--label", default="label", show_default=True, help="Its label column.")
-@click.option("--C", "C", type=float, default=1.0, show_default=True, help="Price of a row's loss.")
+@click.option(
+    "--C",
+    "C",
+    help="Price of a row's loss. By default 'auto': the network chooses it, and which tasks train "
+    "together; with weights or probabilities 1.",
+)
 @click.option("--raw", is_flag=True, help="Take numbers as they are: no [prepare] in node.toml.")
 @click.option("--weight", metavar="COLUMN", help="The column of rows' weights.")
 @click.option("--balanced", is_flag=True, help="Weigh labels by how rare they are in the network.")
@@ -74,7 +80,7 @@ def new(
     task: str,
     data: str,
     label: str,
-    C: float,
+    C: str | None,
     raw: bool,
     weight: str | None,
     balanced: bool,
@@ -91,9 +97,10 @@ def new(
     names = [check_name(name) for name in (*nodes, *more)]
     graph = Network.named(shape, names)
     address = {name: f"{host}:{port + i}" for i, name in enumerate(names)}
+    price = _price(C, by_hand=bool(weight) or balanced or probability)
     lines = {task: {"data": data, "label": label, **({"weight": weight} if weight else {})}}
     make_site(
-        out, graph, address, lines, {"C": C}, prepare=None if raw else PrepareConfig(),
+        out, graph, address, lines, {"C": price}, prepare=None if raw else PrepareConfig(),
         class_weight="balanced" if balanced else None, probability=probability,
     )  # fmt: skip
     click.echo(f"{len(names)} nodes in {out}: put each node's rows at its {data}, then start")
@@ -183,6 +190,22 @@ def revoke_(site: Path, certificates: tuple[Path, ...]) -> None:
     """
     path = revoke(site, list(certificates))
     click.echo(f"{path}: put it into every node's folder.")
+
+
+def _price(text: str | None, *, by_hand: bool) -> float | str:
+    """Return a number, or "auto" where the network may choose."""
+    if text is None:
+        return 1.0 if by_hand else "auto"
+    if text == "auto":
+        if by_hand:
+            raise NetworkError(
+                "--C auto does not go with --weight, --balanced or --probability yet. Give a number."
+            )
+        return text
+    try:
+        return positive("dtsvm network new", "--C", float(text))
+    except ValueError:
+        raise refusal("dtsvm network new", "--C", "'auto' or a positive float", text) from None
 
 
 def _task_lines(task: TaskConfig) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from dtsvm.rounds import Info
 
 __all__ = [
     "check_place",
+    "choosing_words",
     "print_facts",
     "print_json",
     "print_table",
@@ -108,6 +109,21 @@ def write_text(path: Path, text: str) -> None:
     except OSError as error:
         reason = error.strerror or error
         raise DtsvmError(f"{path} cannot be written: {reason}. Choose another place.") from error
+
+
+def choosing_words(choosing: dict[str, Any]) -> str:
+    """Word how far a network is with choosing.
+
+    Examples
+    --------
+    >>> choosing_words({"tracks": 31, "certified": 12, "rounds": 40, "times_begun": 1})
+    'choosing (12 of 31)'
+    """
+    if not choosing["times_begun"]:
+        return "meeting"
+    if not choosing["tracks"]:
+        return "choosing"
+    return f"choosing ({choosing['certified']} of {choosing['tracks']})"
 
 
 @contextmanager

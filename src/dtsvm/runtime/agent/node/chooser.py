@@ -67,6 +67,7 @@ class Chooser:
     refused: int = 0
     n_rounds: int = 0  # of the tracks that trained longest, one stage after the other
     n_begun: int = 0
+    gap: float = 0.0  # the worst of all that was trained
     kept: dict[str, Kept] = field(default_factory=dict)
     epoch: int | None = None
     _steps: Steps | None = None
@@ -149,6 +150,7 @@ class Chooser:
 
     def _begin(self) -> None:
         self.keep_all()
+        self.n_rounds, self.gap = self.rounds, 0.0
         node = self.node
         self.epoch, self.outcome = node.roster.digest, None
         self._runners, self._positions, self._told = {}, {}, {}
@@ -210,7 +212,8 @@ class Chooser:
         found = [dict(runner.found) for runner in runners if runner.found is not None]
         if len(found) < len(runners):
             return None
-        self.n_rounds += max((runner.n_rounds for runner in runners), default=0)
+        self.n_rounds = self.rounds
+        self.gap = max([self.gap, *(runner.gap for runner in runners)])
         return found
 
     def _step_all(
@@ -287,6 +290,29 @@ class Chooser:
         asked = isinstance(self._asked, list) and self._steps is not None
         return self._runners.get(self._position, []) if asked else []
 
+    @property
+    def rounds(self) -> int:
+        """Rounds of the tracks that trained longest, one stage after the other."""
+        return self.n_rounds + max((runner.n_rounds for runner in self.runners), default=0)
+
+    @property
+    def residual(self) -> float:
+        """The worst residual of the tracks that train now; 0 when all is done."""
+        if self.outcome is not None:
+            return 0.0
+        return max((runner.node.residual for runner in self.runners), default=float("inf"))
+
+    @property
+    def work(self) -> int:
+        """Numbers that a step may have to go through."""
+        return sum(r.track.width * len(r.track.marks) * len(r.track.tasks) for r in self.runners)
+
+    def decision(self, task: str) -> Floats | None:
+        """Return a task's chosen classifier, the bias last; None before there is one."""
+        if self.outcome is None or task not in self.outcome.tasks:
+            return None
+        return np.asarray(self.outcome.chosen.classifiers[self.outcome.tasks.index(task)])
+
     def status(self) -> dict[str, Any]:
         """Return how far it is."""
         runners = self.runners
@@ -294,9 +320,10 @@ class Chooser:
             "questions": self._position,
             "tracks": len(runners),
             "certified": sum(runner.found is not None for runner in runners),
-            "rounds": self.n_rounds + max((r.n_rounds for r in runners), default=0),
+            "rounds": self.rounds,
             "times_begun": self.n_begun,
             "is_done": self.outcome is not None,
+            "choices": [one.to_dict() for one in self.outcome.choices] if self.outcome else [],
         }
 
 
@@ -314,7 +341,7 @@ def know(node: Node) -> Mine:
     return Mine(
         node.name,
         node.n_features,
-        {task: tables.rows_of(h.slot) for task, h in node.holdings.items()},
+        {task: tables.rows_of(node.holding(task).slot) for task in node.tasks},
         tasks,
         frozenset(task for task in tasks if node.name in takes_part[task]),
         frozenset(task for task in partly if node.name == min(takes_part[task])),

@@ -57,6 +57,8 @@ class Member:
         What rows are made of; the same at every node.
     veil : Veil
         What stands between its rows and its messages; the same level at every node.
+    chooses : bool
+        Whether the network chooses C by itself; so do all nodes, or none.
     """
 
     name: str
@@ -71,6 +73,7 @@ class Member:
     identity: Identity = field(default_factory=Nameless)
     columns: str = ""
     veil: Veil = field(default_factory=Veil)
+    chooses: bool = False
 
     def __post_init__(self) -> None:
         self.state = State(self.n_features, self.settings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from dtsvm.problem import Columns, Model, Network, TaskModel
 from dtsvm.rounds import Info, Status
+from dtsvm.runtime.agent.node.chooser import Chooser
 from dtsvm.runtime.agent.node.node import Node
 
-__all__ = ["node_model"]
+__all__ = ["chosen_model", "node_model"]
 
 Floats = NDArray[np.float64]
 
@@ -45,6 +46,33 @@ def node_model(
         found,
         _info(node), node.n_features, columns or Columns(),
         privacy=node.veil.privacy.describe(),
+    )  # fmt: skip
+
+
+def chosen_model(
+    node: Node,
+    classes: Mapping[str, tuple[Any, ...]],
+    columns: Columns | None,
+    chooser: Chooser,
+) -> Model:
+    """Return what the network chose for the tasks held here: at every node the same classifiers."""
+    outcome = chooser.outcome
+    common = outcome.chosen.classifiers[:, :-1].mean(axis=0)[None]
+    whole = dict(zip(outcome.tasks, outcome.chosen.classifiers, strict=True))
+    settings = {
+        "tol": node.settings.tol,
+        "positive": {task: classes[task][1] for task in sorted(node.tasks)},
+    }
+    tasks = []
+    for task in sorted(node.tasks):
+        u = whole[task][None]
+        parts = u[:, :-1], u[:, -1], common, u[:, :-1] - common
+        tasks.append(TaskModel(task, tuple(classes[task]), *parts, {node.name: u}))
+    return Model(
+        "DTSVMCV", settings, Network(*node.roster.map(node.name)), tuple(tasks),
+        replace(_info(node), status=Status.CONVERGED, gap=chooser.gap), node.n_features,
+        columns or Columns(), privacy=node.veil.privacy.describe(),
+        choices=tuple(one.to_dict() for one in outcome.choices),
     )  # fmt: skip
 
 

@@ -60,6 +60,7 @@ class Node(Member):
         told = {"personal": self.personal, "columns": self.columns}
         if self.veil.privacy.level != "none":
             told["privacy"] = self.veil.privacy.describe()
+        told |= {"C": "auto"} if self.chooses else {}
         shared = json.dumps({**asdict(self.settings), **told}, sort_keys=True)
         self.inbox = Inbox(
             self.name, self.network, shared, self.n_features + 1, self.identity,

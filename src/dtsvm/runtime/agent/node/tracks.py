@@ -158,9 +158,11 @@ class Runner:
 
     @property
     def gap(self) -> float:
-        """The worst gap that was certified last; infinite before."""
-        found = self.node.certifier.gap
-        return float("inf") if found is None else found
+        """The worst gap of what was found."""
+        certifier, held = self.node.certifier, self.node.holdings.values()
+        found = [certifier.first(holding.slot) for holding in held]
+        good = [one.certificate for one in found if one is not None]
+        return max((one.gap for one in good if one is not None), default=0.0)
 
     def keep(self) -> Kept:
         """Return where it stands."""

@@ -18,7 +18,11 @@ from dtsvm.runtime.agent.node.timing import Timing
 from dtsvm.runtime.agent.process.credentials import Credentials
 from dtsvm.runtime.agent.site.certificates import read_revoked
 
-__all__ = ["Common", "Config", "PrepareConfig", "TaskConfig", "read_config", "to_toml"]
+__all__ = ["AUTO", "Common", "Config", "PrepareConfig", "TaskConfig", "read_config", "to_toml"]
+
+# Settings of `C = "auto"`: every candidate is ½‖w‖² + C Σ hinge, certified as well as in `DTSVMCV`.
+AUTO = {"common_reg": 2.0, "specific_reg": 2.0, "tol": 0.05}
+CHOSEN = ("common_reg", "specific_reg", "bias")  # by the network, with C
 
 SECTIONS = (
     "name", "network", "listen", "model", "couple", "personal", "tls", "neighbours", "settings",
@@ -70,6 +74,7 @@ class Config:
     privacy: Privacy = field(default_factory=Privacy)
     class_weight: Any = None
     probability: bool = False
+    chooses: bool = False
 
     @property
     def agrees(self) -> bool:
@@ -142,6 +147,7 @@ def read_config(path: Path) -> Config:
         holdout=_holdout(path, content.get("holdout", 0.0)),
         class_weight=_class_weight(path, content.get("class_weight")),
         probability=_is_true(path, "probability", content.get("probability", False)),
+        chooses=_chooses(path, content),
     )
 
 
@@ -149,6 +155,31 @@ def _is_true(path: Path, name: str, given: Any) -> bool:
     if not isinstance(given, bool):
         raise refusal(str(path), name, "true or false", given)
     return given
+
+
+def _chooses(path: Path, content: dict[str, Any]) -> bool:
+    """Whether the network chooses by itself; refuse what it cannot choose under."""
+    if content.get("settings", {}).get("C") != "auto":
+        return False
+    weighted = [t for t, lines in content["tasks"].items() if "weight" in lines]
+    several = [t for t, lines in content["tasks"].items() if len(lines.get("labels", ())) > 2]
+    why = {
+        "differential privacy, for which choosing has no noise": _is_dp(content),
+        f"tasks of more than two labels ({', '.join(several)})": bool(several),
+        "weights of rows or classes": bool(weighted) or "class_weight" in content,
+        "probability = true": bool(content.get("probability")),
+    }
+    for what in (name for name, is_so in why.items() if is_so):
+        raise ParameterError(
+            f'{path}: C = "auto" does not go with {what}. Write a number under [settings], the '
+            "same at every node, such as C = 0.1."
+        )
+    return True
+
+
+def _is_dp(content: dict[str, Any]) -> bool:
+    privacy = content.get("privacy", {})
+    return isinstance(privacy, dict) and privacy.get("level") == "dp"
 
 
 def _class_weight(path: Path, given: Any) -> Any:
@@ -225,7 +256,15 @@ def _settings(path: Path, given: dict[str, Any]) -> Settings:
     for name in given:
         if name not in known:
             raise ParameterError(f"{path}: unknown setting {name!r}. {did_you_mean(name, known)}")
-    return Settings.checked(str(path), **given)
+    if given.get("C") != "auto":
+        return Settings.checked(str(path), **given)
+    for name in CHOSEN:
+        if name in given:
+            raise ParameterError(
+                f'{path}: with C = "auto" the network chooses {name}, too. Leave it out, or write '
+                "a number for C."
+            )
+    return Settings.checked(str(path), **{**AUTO, **given, "C": 1.0})
 
 
 def _timing(path: Path, given: dict[str, Any]) -> Timing:

@@ -12,7 +12,7 @@ from dtsvm.problem import Network
 from dtsvm.runtime.agent.node.names import check_name
 from dtsvm.runtime.agent.node.timing import Timing
 from dtsvm.runtime.agent.site.certificates import make_authority, make_certificate, sign
-from dtsvm.runtime.agent.site.config import Common, PrepareConfig, to_toml
+from dtsvm.runtime.agent.site.config import AUTO, Common, PrepareConfig, to_toml
 
 __all__ = ["make_site", "write_folder"]
 
@@ -57,11 +57,12 @@ def make_site(
         raise NetworkError(f"{out} exists and is not empty. Choose another folder.")
     out.mkdir(parents=True, exist_ok=True)
     identity = secrets.token_hex(8)
+    defaults = {"C": "auto", "tol": AUTO["tol"]} if settings.get("C") == "auto" else DEFAULTS
     make_authority(out, identity)
     for name in names:
         around = {str(other): address[str(other)] for other in network.neighbours(name)}
         text = to_toml(
-            name, identity, address[name], around, tasks, {**DEFAULTS, **settings},
+            name, identity, address[name], around, tasks, {**defaults, **settings},
             Common(timing or Timing(), prepare=prepare, **common),
         )  # fmt: skip
         write_folder(out, name, text)

@@ -17,8 +17,9 @@ from dtsvm.errors import DataError, NetworkError
 from dtsvm.problem import Columns
 from dtsvm.runtime.agent.node.agreed import Agreed
 from dtsvm.runtime.agent.node.calibrating import Unseen
+from dtsvm.runtime.agent.node.chooser import Chooser, Plan
 from dtsvm.runtime.agent.node.identity import Identity, Nameless
-from dtsvm.runtime.agent.node.model import node_model
+from dtsvm.runtime.agent.node.model import chosen_model, node_model
 from dtsvm.runtime.agent.node.node import Node
 from dtsvm.runtime.agent.node.scoring import count_answers
 from dtsvm.runtime.agent.site.checkpoint import Told, dump, restore, told_before
@@ -46,6 +47,8 @@ class Site:
         What the node signs with.
     agreed : Agreed, optional
         What all nodes have agreed on; without it numbers are taken as they are.
+    plan : callable, optional
+        The steps of choosing, where the configuration wants that: `select.choosing_at_node`.
     """
 
     def __init__(
@@ -54,6 +57,7 @@ class Site:
         save: Callable[..., None],
         identity: Identity | None = None,
         agreed: Agreed | None = None,
+        plan: Plan | None = None,
     ) -> None:
         self.config, self._save = config, save
         self.rows = SiteRows(config, agreed)
@@ -68,6 +72,9 @@ class Site:
         self.node = self._make_node(lengths.pop(), identity or Nameless())
         if content:
             restore(self.node, content, str(self._path), generation)
+        self.chooser = (
+            Chooser(self.node, plan, config.settings) if plan and config.chooses else None
+        )
 
     @property
     def neighbours(self) -> dict[str, str]:
@@ -80,6 +87,7 @@ class Site:
             config.name, list(self.neighbours), n_features, config.settings, config.network,
             time.time_ns() // 1000, time.monotonic(), config.personal, config.timing, identity,
             self.rows.described(), make_veil(config.privacy, config.folder / BUDGET),
+            config.chooses,
         )  # fmt: skip
         for task, block in self.rows.first.items():
             if task not in self.told.left:
@@ -106,7 +114,7 @@ class Site:
         block = self.rows.held.get(task)
         if block is None or not len(block.y) or task not in self.node.tasks:
             return count_answers(np.zeros((0, n_lanes)), np.zeros(0, np.int64), n_labels)
-        u = np.array([self.node.decision(lane) for lane in self.node.lanes(task, main=True)])
+        u = np.array([self._decision(lane) for lane in self.node.lanes(task, main=True)])
         codes = label_codes(block.y, self.rows.classes[task])
         return count_answers(block.X @ u[:, :-1].T + u[:, -1], codes, n_labels)
 
@@ -125,6 +133,11 @@ class Site:
         self._sigmoids = found or {}
         if found is not None and self.node.round:
             self.write_model(self.node)
+
+    def _decision(self, lane: str) -> Floats:
+        """Return a classifier: the chosen one, where the network chooses."""
+        chosen = self.chooser.decision(lane) if self.chooser else None
+        return self.node.decision(lane) if chosen is None else chosen
 
     def tell_rows(self, asked: dict[str, Any]) -> dict[str, Any]:
         """Add the rows of a file to a task; a copy is on disk before that is said."""
@@ -179,7 +192,12 @@ class Site:
             schema = made.plan_.schema
             units = tuple(schema[f.column].unit if f.scale else None for f in made.plan_.features)
         columns = Columns(self.rows.feature_names, label, None, None, units)
-        model = node_model(node, self.rows.classes, columns, self._sigmoids)
+        if self.chooser is None:
+            model = node_model(node, self.rows.classes, columns, self._sigmoids)
+        elif self.chooser.outcome is not None:
+            model = chosen_model(node, self.rows.classes, columns, self.chooser)
+        else:
+            return  # there is nothing yet
         self._save(
             replace(model, preparation=None if made is None else made.to_dict()), self.config.model
         )

@@ -1,0 +1,134 @@
+"""Six real agents choose C, coupling and company, beside `DTSVMCV` on the same rows and folds.
+
+    DTSVM_DATA=… python -m benchmarks.agent_choice [--kill] [--rows 20] [--tasks 23] [--tol 0.05]
+
+The rows are the benchmark's vehicles (23 tasks), a few of each dealt to six nodes on a ring, each a
+process with mutual TLS. With --kill one is killed in the middle of it, and started again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.transfer_sets import SETS, Places
+from dtsvm import DTSVM, DTSVMCV, Network
+from dtsvm.runtime.agent.process.children import Children, free_addresses
+from dtsvm.runtime.agent.site.folders import make_site
+from dtsvm.svm import load_model
+
+NODES = list("abcdef")
+MOST_SECONDS = 900.0
+
+
+def write_site(site: Path, rows: dict, tol: float, C: object = "auto") -> None:
+    """Write a folder a node, with a file a task."""
+    network = Network.ring(NODES)
+    address = dict(zip(NODES, free_addresses(len(NODES)), strict=True))
+    tasks = sorted({task for _, task in rows})
+    lines = {t: {"data": f"{t}.npz", "label": "y", "labels": [-1, 1]} for t in tasks}
+    make_site(site, network, address, lines, {"C": C, "tol": tol})
+    for (node, task), (X, y) in rows.items():
+        np.savez(site / node / f"{task}.npz", X=X, y=y)
+
+
+def wait(children: Children, until: float) -> dict:
+    """Ask until all have settled; return their statuses."""
+    while time.monotonic() < until:
+        children.check()
+        found = children.statuses()
+        if len(found) == len(NODES) and all(one["is_settled"] for one in found.values()):
+            return found
+        time.sleep(0.2)
+    raise SystemExit(f"not settled: {[one.get('choosing') for one in found.values()]}")
+
+
+def kill_in_the_middle(children: Children) -> None:
+    """Kill one when it has certified some candidates, and start it again."""
+    while True:
+        status = children.statuses().get("c", {})
+        if status.get("choosing", {}).get("certified", 0) > 3:
+            break
+        time.sleep(0.05)
+    print(f"node c killed: {status['choosing']['certified']} of {status['choosing']['tracks']} "
+          f"candidates certified, round {status['round']}")  # fmt: skip
+    children.kill("c")
+    time.sleep(1.0)
+    children.start("c")
+
+
+def run(rows: dict, tol: float, C: object, is_killed: bool) -> tuple[dict, dict, float]:
+    """Return the last statuses, the models and the seconds from start to settled."""
+    with tempfile.TemporaryDirectory() as folder:
+        site = Path(folder) / "site"
+        write_site(site, rows, tol, C)
+        with Children(site) as children:
+            began = time.monotonic()
+            for name in NODES:
+                children.start(name)
+            if is_killed:
+                kill_in_the_middle(children)
+            statuses = wait(children, began + MOST_SECONDS)
+            seconds = time.monotonic() - began
+            models = {name: load_model(site / name / "model.json") for name in NODES}
+    return statuses, models, seconds
+
+
+def main() -> None:
+    """Run it."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kill", action="store_true")
+    parser.add_argument("--rows", type=int, default=20)
+    parser.add_argument("--tasks", type=int, default=23)
+    parser.add_argument("--tol", type=float, default=0.05)
+    asked = parser.parse_args()
+    places = Places(Path(os.environ["DTSVM_DATA"]), None)
+    split = SETS["vehicle (20; tested on tasks of ≥ 27)"](places, 0)
+    some = split.task < asked.tasks
+    turn = np.concatenate([np.arange((split.task == t).sum()) for t in range(asked.tasks)])
+    some[some] = turn < asked.rows
+    X, y = split.X[some], split.y[some].astype(int)
+    task = np.array([f"v{t:02d}" for t in split.task[some]])
+    node = np.array(NODES)[turn[turn < asked.rows] % len(NODES)]
+    rows = {(v, t): (X[(node == v) & (task == t)], y[(node == v) & (task == t)])
+            for v in NODES for t in np.unique(task).tolist()}  # fmt: skip
+
+    began = time.monotonic()
+    memory = DTSVMCV(Network.ring(NODES), tol=asked.tol).fit(X, y, task=task, node=node)
+    print(f"memory: {memory.info_.n_rounds} rounds, {memory.info_.bytes_sent / 1e6:.1f} MB, "
+          f"{time.monotonic() - began:.1f} s")  # fmt: skip
+    fit = DTSVM(Network.ring(NODES), C=1 / np.mean((X**2).sum(axis=1)), tol=asked.tol)
+    fit.fit(X, y, task=task, node=node)
+    print(f"one fit in memory at this tol: {fit.info_.n_rounds} rounds")
+
+    statuses, models, seconds = run(rows, asked.tol, "auto", asked.kill)
+    sent = sum(one["bytes_sent"] for one in statuses.values())
+    choosing = statuses["a"]["choosing"]
+    print(f"agents: {choosing['rounds']} rounds, {sent / 1e6:.1f} MB, {seconds:.1f} s, begun "
+          f"{choosing['times_begun']} times")  # fmt: skip
+    first = models["a"]
+    same = all(np.array_equal(first.coef_, one.coef_) for one in models.values())
+    print(f"the same classifiers at every node: {same}")
+    U, V = (np.column_stack([m.coef_, m.intercept_]) for m in (first, memory))
+    print(f"largest difference of a classifier to memory's: {np.abs(U - V).max():.2e} "
+          f"(largest number {np.abs(V).max():.2f})")  # fmt: skip
+    chosen = {one["task"]: one for one in choosing["choices"]}
+    worst = 0.0
+    for one in memory.choices_:
+        theirs = chosen[str(one.task)]["weights"]
+        worst = max([worst, *(abs(theirs.get(k, 0.0) - one.weights.get(k, 0.0))
+                              for k in {*theirs, *one.weights})])  # fmt: skip
+    alike = sum(str(one) == chosen[str(one.task)]["sentence"] for one in memory.choices_)
+    print(f"largest difference of a family's share: {worst:.2e}; sentences alike: {alike} of "
+          f"{len(memory.choices_)}")  # fmt: skip
+    for one in memory.choices_[:3]:
+        print(f"  memory: {one}\n  agents: {chosen[str(one.task)]['sentence']}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""A node that chooses, as a process: the same links, socket and files, other rounds."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from dtsvm.errors import NetworkError
+from dtsvm.runtime.agent.node.chooser import Chooser, is_choosing
+from dtsvm.runtime.agent.process.process import HEAVY_WORK, Process
+
+__all__ = ["ChoosingProcess"]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class ChoosingProcess(Process):
+    """Runs a node that chooses until it is told to leave.
+
+    Parameters
+    ----------
+    chooser : Chooser
+        The node's part in choosing; the node itself keeps rows, links and the roster, and trains
+        nothing.
+    """
+
+    chooser: Chooser | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._is_stepping = False
+        self._late: list[tuple[str, bytes]] = []
+        self._first_round = self.node.round
+        self._done = 0  # how often a choice was made
+        for name in ("couple", "decouple"):
+            self.commands[name] = _refuse
+
+    @property
+    def _chooser(self) -> Chooser:
+        assert self.chooser is not None
+        return self.chooser
+
+    def hear(self, peer: str, data: bytes) -> None:
+        """Take a message from the transport; while a step runs beside the loop it waits."""
+        if is_choosing(data):
+            self._chooser.hear(peer, data)
+            self._news.set()
+        elif self._is_stepping:
+            self._late.append((peer, data))
+        else:
+            super().hear(peer, data)
+
+    async def _go_on(self) -> None:
+        """Do a step, and wait for what it needs; survive whatever happens in it."""
+        try:
+            self._greet()
+            await self._step()
+            self._follow()
+            await self._wait_for_news()
+        except Exception as error:
+            self.trouble.survive("a step of choosing", error)
+            await asyncio.sleep(self.node.timing.heartbeat_seconds)
+
+    async def _step(self) -> None:
+        chooser, started = self._chooser, time.monotonic()
+        async with self._lock:
+            self._is_stepping = True
+            try:
+                if chooser.work > HEAVY_WORK:
+                    envelopes = await asyncio.to_thread(chooser.step, started)
+                else:
+                    envelopes = chooser.step(started)
+            finally:
+                self._is_stepping = False
+                late, self._late = self._late, []
+                for peer, data in late:
+                    self.hear(peer, data)
+        self._busy += time.monotonic() - started
+        for name, some in envelopes.items():
+            for data in some:
+                self._send({name: data})
+
+    def _follow(self) -> None:
+        """Let the node show how far choosing is, and have on disk what was chosen."""
+        chooser, node, now = self._chooser, self.node, time.monotonic()
+        was_settled = node.is_settled
+        node.round, node.residual = self._first_round + chooser.rounds, chooser.residual
+        node.is_settled = chooser.outcome is not None
+        self.trouble.watch(now)
+        self._report()
+        if node.is_settled and not was_settled:
+            self._is_written = False
+            self._done += 1
+            for choice in chooser.outcome.choices:
+                log.info("%s", choice.sentence)
+        if node.is_settled and not self._is_written:
+            self._write()
+        elif now - self._kept_at > node.timing.checkpoint_seconds and not node.is_settled:
+            self._keep()
+
+    async def _wait_for_news(self) -> None:
+        if not self.node.is_settled and not self.node.present and self._chooser.n_begun:
+            await asyncio.sleep(0)  # alone: nobody to wait for
+            return
+        heartbeat = self.node.timing.heartbeat_seconds
+        self._news.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(heartbeat if self.node.is_settled else heartbeat / 10):
+                await self._news.wait()
+        await asyncio.sleep(0)
+
+    def status(self) -> dict[str, Any]:
+        """Return the node's status, and how far choosing is."""
+        chooser = self._chooser
+        found = super().status()
+        gap = chooser.gap if chooser.outcome is not None else None
+        refused = found["refused"] + chooser.refused
+        return {**found, "gap": gap, "refused": refused, "choosing": chooser.status()}
+
+
+def _refuse(_: dict[str, Any]) -> dict[str, Any]:
+    raise NetworkError(
+        'With C = "auto" the network chooses which tasks train together. Write a number for C '
+        "into every node.toml to say that yourself."
+    )

@@ -18,7 +18,7 @@ from dtsvm.svm.model_file import load_model, read_model, save_model
 REMEDY = "Train again, or restore the file from a copy."
 SECTIONS = [
     "format", "version", "written_by", "method", "settings", "columns", "preparation", "privacy",
-    "network", "tasks", "common", "nodes", "info",
+    "choices", "network", "tasks", "common", "nodes", "info",
 ]  # fmt: skip
 
 
@@ -336,7 +336,14 @@ def test_another_version_is_refused(saved, path):
     )
 
 
-@pytest.mark.parametrize("name", SECTIONS[3:])
+def test_a_file_without_choices_has_none(saved, path):
+    del saved["choices"]
+    path.write_text(json.dumps(saved))
+    assert read_model(path).choices == ()
+    assert "without a sentence" in refusal_of(path, {**saved, "choices": [{"task": "flu"}]})
+
+
+@pytest.mark.parametrize("name", [name for name in SECTIONS[3:] if name != "choices"])
 def test_a_missing_section_is_refused(saved, path, name):
     del saved[name]
     assert refusal_of(path, saved) == f"{path} has no section {name!r}. {REMEDY}"

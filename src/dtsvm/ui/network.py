@@ -132,11 +132,10 @@ def add(site: Path, name: str, links: tuple[str, ...], listen: str, request: Pat
     first = next(iter(configs.values()))
     tasks = {t: _task_lines(c) for t, c in first.tasks.items()}
     around = {other: config.listen for other, config in configs.items()}
-    shared = {k: getattr(first.settings, k) for k in vars(first.settings)}
     identity = f"{first.network:016x}"
     couple = "all" if first.couple == (tuple(first.tasks),) else first.couple
     text = to_toml(
-        name, identity, listen, around, tasks, shared,
+        name, identity, listen, around, tasks, first.shared,
         Common(
             first.timing, couple, first.personal, first.prepare, first.class_weight,
             first.probability,

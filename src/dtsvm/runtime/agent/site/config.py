@@ -77,6 +77,14 @@ class Config:
     chooses: bool = False
 
     @property
+    def shared(self) -> dict[str, Any]:
+        """What stands under [settings], the same at every node."""
+        found = asdict(self.settings)
+        if not self.chooses:
+            return found
+        return {**{k: v for k, v in found.items() if k not in CHOSEN}, "C": "auto"}
+
+    @property
     def agrees(self) -> bool:
         """Whether nodes agree on something before the first round; the same at every node."""
         return self.prepare is not None or self.class_weight is not None

@@ -198,7 +198,7 @@ def _price(text: str | None, *, by_hand: bool) -> float | str:
     if text == "auto":
         if by_hand:
             raise NetworkError(
-                "--C auto does not go with --weight, --balanced or --probability yet. Give a number."
+                "--C auto does not go with --weight, --balanced or --probability. Give a number."
             )
         return text
     try:

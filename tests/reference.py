@@ -46,3 +46,24 @@ def objective(X, y, task, common, specific, share, *, C, common_reg, specific_re
         + 0.5 * specific_reg * share @ (specific[:, :-1] ** 2).sum(axis=1)
         + C * np.maximum(0.0, 1.0 - margin).sum()
     )
+
+
+def solve_kinds(X, y, task, share, weight, chosen, square):
+    """Minimise the objective straight from its formula; return its value and (w₀, W, b₀, b)."""
+    n_tasks, p = len(share), X.shape[1]
+    w0, W, b0, b = cp.Variable(p), cp.Variable((n_tasks, p)), cp.Variable(), cp.Variable(n_tasks)
+    value = 0.5 * chosen.common_reg * cp.sum_squares(w0)
+    held = []
+    for t in range(n_tasks):
+        value += 0.5 * chosen.specific_reg * share[t] * cp.sum_squares(W[t])
+        if chosen.bias == "mixed":
+            value += 0.5 * chosen.specific_reg / square * share[t] * cp.square(b[t])
+        elif chosen.bias == "common":
+            held.append(b[t] == 0)
+        mine = task == t
+        if mine.any():
+            margin = cp.multiply(y[mine], X[mine] @ (w0 + W[t]) + b0 + b[t])
+            value += chosen.C * cp.sum(cp.multiply(weight[mine], cp.pos(1 - margin)))
+    problem = cp.Problem(cp.Minimize(value), held)
+    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+    return float(problem.value), w0.value + W.value

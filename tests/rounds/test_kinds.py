@@ -1,6 +1,5 @@
 """The one objective in all its kinds against an independent solver: biases, weights, sparse."""
 
-import cvxpy as cp
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,28 +9,8 @@ from scipy.sparse import csr_array
 from dtsvm.problem import Settings
 from dtsvm.rounds import State, average, certificates
 from dtsvm.runtime import Memory
+from reference import solve_kinds
 from worlds import random_network
-
-
-def pooled(X, y, task, share, weight, chosen, square):
-    """Minimise the objective straight from its formula; return its value and (w₀, W, b₀, b)."""
-    n_tasks, p = len(share), X.shape[1]
-    w0, W, b0, b = cp.Variable(p), cp.Variable((n_tasks, p)), cp.Variable(), cp.Variable(n_tasks)
-    value = 0.5 * chosen.common_reg * cp.sum_squares(w0)
-    held = []
-    for t in range(n_tasks):
-        value += 0.5 * chosen.specific_reg * share[t] * cp.sum_squares(W[t])
-        if chosen.bias == "mixed":
-            value += 0.5 * chosen.specific_reg / square * share[t] * cp.square(b[t])
-        elif chosen.bias == "common":
-            held.append(b[t] == 0)
-        mine = task == t
-        if mine.any():
-            margin = cp.multiply(y[mine], X[mine] @ (w0 + W[t]) + b0 + b[t])
-            value += chosen.C * cp.sum(cp.multiply(weight[mine], cp.pos(1 - margin)))
-    problem = cp.Problem(cp.Minimize(value), held)
-    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
-    return float(problem.value), w0.value + W.value
 
 
 def spread(rng, chosen, n_nodes=4, n_tasks=2, p=3, kind="dense"):
@@ -75,7 +54,7 @@ def test_the_network_ends_at_the_pooled_optimum_whatever_the_bias(seed, bias, ki
     info = Memory(state).train(max_rounds=20_000, tol=1e-7)
     assert info.status == "converged"
     square = max(float((rows[0] ** 2).sum(1).mean() / rows[0].shape[1]), 1e-12)
-    best, weights = pooled(*rows, chosen, square)
+    best, weights = solve_kinds(*rows, chosen, square)
     assert info.objective >= best * (1 - 1e-8) - 1e-9
     assert (info.objective - best) <= max(info.gap, 1e-7) * best + 1e-9
     common, specific = average(state)
@@ -91,7 +70,7 @@ def test_a_certificate_is_a_bound_at_every_round(rng, bias):
     state, rows = spread(rng, chosen)
     memory = Memory(state)
     square = float((rows[0] ** 2).sum(1).mean() / rows[0].shape[1])
-    best, _ = pooled(*rows, chosen, square)
+    best, _ = solve_kinds(*rows, chosen, square)
     for _ in range(30):
         memory.train(max_rounds=1, tol=None)
         (found,) = certificates(state)

@@ -25,6 +25,7 @@ from dtsvm.runtime.agent.site.folders import make_site
 from dtsvm.runtime.agent.site.site import Site
 from dtsvm.svm.model_file import read_model, save_model
 from dtsvm.ui import main
+from reference import solve_kinds
 
 MARK = {"north": ",", "south": ";", "west": "\t", "new": ","}
 TASKS = {"one": ("u", "v", "w"), "two": ("u", "w", "x"), "pair": ("u", "v")}
@@ -176,6 +177,7 @@ def test_three_messy_files_of_three_classes_with_weights_equal_pooled_scikit_lea
         assert one.classes == tuple(classes)
         found = answers(path)
         assert found["label"].tolist() == classes[values.argmax(axis=1)].tolist()
+        print(f"{name}: decisions {np.abs(found['decision'] - values.max(axis=1)).max():.1e} apart")
         np.testing.assert_allclose(found["decision"], values.max(axis=1), atol=1e-3)
     for command in (["inspect", str(path)], ["evaluate", str(path), "new.csv", "--json"]):
         done = CliRunner().invoke(main, command)
@@ -270,6 +272,11 @@ def test_a_mixed_bias_is_regularised_at_agents_as_in_memory():
     live = make_session(network, blocks, settings)
     live.run()
     exact = np.mean([(X**2).mean() for X, _ in blocks.values()])
+    X, y = (np.concatenate(part) for part in zip(*blocks.values(), strict=True))
+    task = np.concatenate([np.full(len(y), t == "two", int) for (_, t), (_, y) in blocks.items()])
+    share, ones = np.array([0.5, 0.5]), np.ones(len(y))
+    least, _ = solve_kinds(X, y, task, share, ones, Settings(**settings), exact)
+    np.testing.assert_allclose(nodes[0].certifier.objective, least, rtol=1e-7)
     for node in nodes:
         plan = node.state.plan
         np.testing.assert_allclose(plan.reg[node.holding("one").slot, 2], 1.0 / exact, rtol=1e-12)

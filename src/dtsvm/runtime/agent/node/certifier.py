@@ -23,6 +23,7 @@ from dtsvm.problem import Certificate
 from dtsvm.rounds import State
 from dtsvm.rounds.certify import Tally, certify
 from dtsvm.rounds.stopping import SHARE, residual_tol
+from dtsvm.runtime.agent.node.lanes import is_main
 from dtsvm.runtime.agent.node.masks import MOST
 from dtsvm.runtime.agent.node.summing import CERTIFICATE, Summing
 from dtsvm.runtime.agent.node.team import Team
@@ -125,8 +126,8 @@ class Certifier:
         return sum(one.objective for one in found) if found else None
 
     def _certificates(self) -> list[Certificate]:
-        """Return those of all groups here; none while one is lacking."""
-        answers = [look.answer for look in self._looks.values()]
+        """Return those of the groups that answer for a task; none while one is lacking."""
+        answers = [look.answer for group, look in self._looks.items() if is_main(group)]
         found = [one.certificate for one in answers if one is not None]
         known = [one for one in found if one is not None]
         return known if len(known) == len(answers) else []

@@ -80,6 +80,19 @@ def test_all_agree_on_the_plan_of_the_pooled_rows(shape, loss):
         assert np.isclose(mine.scale, theirs.scale, rtol=1e-10)
 
 
+def test_sparse_features_keep_their_mean_as_in_memory():
+    network = NETWORKS["line"]
+    tables = {name: table(i) for i, name in enumerate(network.nodes)}
+    nodes = meet(network, tables, sparse=True)
+    talk(nodes, network, 60)
+    whole = pd.concat([tables[name][tables["a"].columns] for name in network.nodes])
+    memory = Preparation(sparse=True).fit(whole)
+    made = Preparation.from_plan(nodes["b"].plan, sparse=True)
+    rows = made.transform(tables["c"])
+    assert rows.format == "csr"
+    assert abs(rows - memory.transform(tables["c"])).max() < 1e-9
+
+
 def test_a_mismatch_is_named_everywhere_and_ends_when_it_is_mended():
     network = NETWORKS["line"]
     tables = {name: table(i) for i, name in enumerate(network.nodes)}

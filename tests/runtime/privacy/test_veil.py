@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from scipy.stats import beta
 
 from dtsvm.errors import NetworkError
@@ -130,3 +131,11 @@ def test_normal_numbers_are_normal():
     drawn_numbers = true_normal(20_000)
     assert abs(drawn_numbers.mean()) < 0.05
     assert abs(drawn_numbers.std() - 1.0) < 0.05
+
+
+def test_csr_rows_are_clipped_as_dense_ones_and_stay_csr():
+    X = np.random.default_rng(0).normal(size=(20, 6)) * (np.arange(6) % 2)
+    X[3] = 0.0
+    found = clip(csr_array(X), 1.0)
+    assert found.format == "csr"
+    np.testing.assert_allclose(found.toarray(), clip(X, 1.0))

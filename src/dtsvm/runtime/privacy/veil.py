@@ -30,15 +30,20 @@ def true_normal(n: int) -> Floats:
     return np.asarray(ndtri((words + 0.5) / 2.0**53))
 
 
-def clip(X: Any, norm: float) -> Floats:
-    """Return rows, those longer than `norm` shortened to it.
+def clip(X: Any, norm: float) -> Any:
+    """Return rows, those longer than `norm` shortened to it; CSR rows stay CSR.
 
     Examples
     --------
     >>> clip([[3.0, 4.0], [0.3, 0.4]], 1.0).round(9).tolist()
     [[0.6, 0.8], [0.3, 0.4]]
     """
-    rows = np.asarray(X.toarray() if hasattr(X, "toarray") else X, float)
+    if hasattr(X, "tocsr"):
+        found = X.tocsr()
+        length = np.sqrt(np.asarray(found.multiply(found).sum(axis=1)).ravel())
+        share = np.minimum(1.0, norm / np.maximum(length, 1e-300))
+        return found.multiply(share[:, None]).tocsr()
+    rows = np.asarray(X, float)
     length = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(np.where(length > norm, rows * (norm / np.maximum(length, 1e-300)), rows))
 

@@ -1,11 +1,11 @@
 """All of four digits in all their pixels, against LIBLINEAR with all rows in one place.
 
 3v6 and 8v9, every training image, pixels/255, 10 nodes in a random network of degree 0.8667, C =
-0.01, all cores for us (LIBLINEAR has one). Done when the worst node's classifiers are within 1e-3
+0.01, all cores for us or one (LIBLINEAR has one). Done when the worst node's classifiers are within 1e-3
 of a bound that a dual solution proves, itself within 1e-4 of the optimum. LIBLINEAR gets the rows
 pooled, task-augmented, sparse and ready outside the clock; its tolerance and bias constant are the
-quickest that reach the same target, by the same objective, bias not regularised. It has float64
-rows, ours float64 or, taken as they are, float32.
+quickest that reach the same target, by the same objective, bias not regularised. It has sparse
+float64 rows; ours are dense in float64 or float32, or sparse as LIBLINEAR's.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import os
 
 import numpy as np
 from rich import print
+from scipy.sparse import csr_array
 
 from benchmarks import problems, reference
 from benchmarks.problems import Problem, node_decisions
@@ -25,7 +26,7 @@ from benchmarks.timing import race, spread
 from dtsvm import Network
 
 TARGET = 1e-3
-GOAL = ("at most", 3.0, 1.0)
+GOAL = ("at most", 2.0, 1.0)
 PATIENCE_SECONDS = 600.0
 
 
@@ -50,17 +51,25 @@ def run(settings: Settings) -> list[dict]:
     if tol is None:
         note = f"within {min(reached):.1e} after {PATIENCE_SECONDS:.0f} s at most"
         return [measured("whole fit", None, goal=GOAL, note=note, search=log)]
-    single = problem.replace(X=problem.X.astype(np.float32))
+    kinds = {
+        "": problem,
+        ", float32 rows": problem.replace(X=problem.X.astype(np.float32)),
+        ", sparse rows": problem.replace(X=csr_array(problem.X)),
+    }
     fitted = {}
 
-    def ours(name: str, rows: Problem):
+    def ours(name: str, rows: Problem, n_jobs: int | None):
         def fit() -> None:
-            fitted[name] = rows.fit(tol=tol)
+            fitted[name] = rows.fit(tol=tol, n_jobs=n_jobs)
 
         return lambda: fit
 
-    names = {"whole fit": problem, "whole fit, float32 rows": single}
-    sides = {name: ours(name, rows) for name, rows in names.items()}
+    names = {
+        f"whole fit{kind}{threads}": (rows, n_jobs)
+        for kind, rows in kinds.items()
+        for threads, n_jobs in (("", None), (", one thread", 1))
+    }
+    sides = {name: ours(name, *what) for name, what in names.items()}
     seconds = race({**sides, "LIBLINEAR": lambda: rival.fit}, settings.repeats, 900.0)
     them = float(np.median(seconds["LIBLINEAR"]))
     out = []

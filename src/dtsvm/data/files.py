@@ -5,24 +5,45 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from os import PathLike
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["digest_of", "write_atomically"]
+__all__ = ["Digest", "digest_of", "open_atomically", "write_atomically"]
+
+
+class Digest:
+    """A checksum of named arrays that come one after the other, sorted by name, in blocks."""
+
+    def __init__(self) -> None:
+        self._total = hashlib.sha256()
+
+    def begin(self, name: str, dtype: Any, shape: tuple[int, ...]) -> None:
+        """Go on to the next array."""
+        self._total.update(f"{name} {dtype} {shape}".encode())
+
+    def update(self, block: NDArray[Any]) -> None:
+        """Add some of its rows."""
+        if block.size:
+            self._total.update(np.ascontiguousarray(block).reshape(-1).view(np.uint8).data)
+
+    def result(self) -> bytes:
+        """Return the checksum."""
+        return self._total.digest()
 
 
 def digest_of(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """Return a checksum of named arrays: their names, types, shapes and every bit."""
-    total = hashlib.sha256()
+    total = Digest()
     for name in sorted(arrays):
         values = arrays[name]
-        total.update(f"{name} {values.dtype} {values.shape}".encode())
-        total.update(np.ascontiguousarray(values).tobytes())
-    return total.digest()
+        total.begin(name, values.dtype, values.shape)
+        total.update(values)
+    return total.result()
 
 
 def write_atomically(
@@ -32,12 +53,19 @@ def write_atomically(
 
     A private file is readable by its owner only; others have the mode the umask gives.
     """
+    with open_atomically(path, is_private=is_private) as file:
+        file.write(content)
+
+
+@contextmanager
+def open_atomically(path: str | PathLike[str], *, is_private: bool = False) -> Iterator[BinaryIO]:
+    """Give a file to write, which replaces the one that is there once all is written."""
     target = os.fspath(path)
     folder = os.path.dirname(os.path.abspath(target))
     handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{os.path.basename(target)}.")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         if not is_private:

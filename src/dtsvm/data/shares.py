@@ -21,7 +21,7 @@ from dtsvm.data.columns import require_values
 from dtsvm.data.tables import Table, arrow_columns, arrow_table, npz_table, read_table, require_file
 from dtsvm.errors import DataError, did_you_mean
 
-__all__ = ["BLOCK_ROWS", "count_nodes", "read_blocks"]
+__all__ = ["BLOCK_ROWS", "count_nodes", "map_npz", "read_blocks"]
 
 BLOCK_ROWS = 1 << 16
 
@@ -162,19 +162,22 @@ def _mapped_table(path: Path) -> Table | None:
     """Return an npz file's columns mapped into memory; None if it was compressed."""
     if not zipfile.is_zipfile(path):
         raise DataError(f"{path} is not an npz file. Write it with numpy.savez.")
+    arrays = map_npz(path)
+    return None if arrays is None or "X" not in arrays else npz_table(path, arrays)
+
+
+def map_npz(path: Path) -> dict[str, NDArray[Any]] | None:
+    """Map the arrays of an npz file into memory; None if it was compressed."""
     arrays: dict[str, NDArray[Any]] = {}
     with zipfile.ZipFile(path) as members:
         infos = members.infolist()
-    if any(info.compress_type != zipfile.ZIP_STORED for info in infos):
-        return None
-    if "X.npy" not in {info.filename for info in infos}:
-        return None
     for info in infos:
-        mapped = _map_member(path, info)
+        is_stored = info.compress_type == zipfile.ZIP_STORED
+        mapped = _map_member(path, info) if is_stored else None
         if mapped is None:
             return None
         arrays[info.filename.removesuffix(".npy")] = mapped
-    return npz_table(path, arrays)
+    return arrays
 
 
 def _map_member(path: Path, info: zipfile.ZipInfo) -> NDArray[Any] | None:

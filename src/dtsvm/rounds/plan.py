@@ -19,7 +19,7 @@ from dtsvm.problem.settings import Settings
 from dtsvm.rounds.penalty import link_flow, start_penalty
 from dtsvm.rounds.tables import BIASES, Tables
 
-__all__ = ["MANY_ROWS", "Elsewhere", "Plan", "derive", "find_parts", "row_sums"]
+__all__ = ["ITERATES", "MANY_ROWS", "Elsewhere", "Plan", "derive", "find_parts", "row_sums"]
 
 Slots = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -199,6 +199,10 @@ class State:
         """Slots of each agent's rows."""
         return self.tables.row_slots
 
+    def is_here(self, agent: int) -> bool:
+        """Whether an agent's rows are in this process."""
+        return True
+
     def n_rows(self, agent: int) -> int:
         """How many rows an agent has."""
         return len(self.tables.row_slots[agent])

@@ -53,6 +53,8 @@ class Memory:
         Share of messages across network links that are lost, drawn from `seed`.
     n_threads : int, optional
         Threads for large problems; all cores by default.
+    between : callable, optional
+        Called between whole rounds, a few times a second at most.
     """
 
     state: State
@@ -61,6 +63,7 @@ class Memory:
     n_threads: int | None = None
     seconds: float = 0.0
     history: History = field(default_factory=History)
+    between: Callable[[], None] | None = None
     has_all_rows: ClassVar[bool] = True  # in this process
 
     def __post_init__(self) -> None:
@@ -99,6 +102,8 @@ class Memory:
                     status = Status.CONVERGED
                 elif max_seconds is not None and self._now() - run.started > max_seconds:
                     status = Status.TIME_LIMIT
+                if self.between:
+                    self.between()
                 if on_round:
                     on_round(self._info(status, run.started))
                 elif self._now() - before < CHUNK_SECONDS / 4:

@@ -238,13 +238,19 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
         return replace(table, weight=weighted(table, self.class_weight)), network
 
     def _run(self, session: Session) -> Info:
+        keeper = self.__dict__.get("_keeper")
+        if keeper is not None:
+            keeper.begin(session)
         self._begun = session.round
-        return session.run(
+        info = session.run(
             count(type(self).__name__, "max_rounds", self.max_rounds),
             tol=session.settings.tol,
             seconds=self._seconds(),
             on_round=self.callback,
         )
+        if keeper is not None:
+            keeper.end(session)
+        return info
 
     def _enter(self, network: Network, table: Training) -> Session:
         """Open a session and let all rows enter."""

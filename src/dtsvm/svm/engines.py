@@ -12,7 +12,7 @@ from dtsvm.problem import Network, Settings
 from dtsvm.rounds import Membership
 from dtsvm.runtime import Memory
 
-__all__ = ["ENGINES", "begin", "check_engine"]
+__all__ = ["ENGINES", "begin", "check_engine", "members_of", "run_by"]
 
 ENGINES = ("memory", "mpi")
 
@@ -36,16 +36,22 @@ def begin(
 
     `rows` says how long they are, of which type, and whether links are personal.
     """
-    n_features, dtype, personal = rows
-    if engine == "memory":
-        members = Membership(n_features, settings, personal=personal, dtype=dtype)
-    else:
-        members = Membership(
-            n_features, settings, personal=personal, dtype=dtype, make_state=_share(network)
-        )
+    members = members_of(engine, network, settings, rows)
     if network is not None:
         members.add_network(network)
-    return members, _runtime(engine)(members.state, **carrier)
+    return members, run_by(engine)(members.state, **carrier)
+
+
+def members_of(
+    engine: str,
+    network: Network | None,
+    settings: Settings,
+    rows: tuple[int, DTypeLike, bool],
+) -> Membership:
+    """Return a membership without nodes; those of the network are placed already."""
+    n_features, dtype, personal = rows
+    more = {} if engine == "memory" else {"make_state": _share(network)}
+    return Membership(n_features, settings, personal=personal, dtype=dtype, **more)
 
 
 def _share(network: Network | None) -> Any:
@@ -56,7 +62,8 @@ def _share(network: Network | None) -> Any:
     return partial(Share, comm=world(), network=(n_nodes, links.astype(np.int64, copy=False)))
 
 
-def _runtime(engine: str) -> type[Memory]:
+def run_by(engine: str) -> type[Memory]:
+    """Return what runs rounds under an engine."""
     if engine == "memory":
         return Memory
     from dtsvm.runtime.mpi.engine import Mpi

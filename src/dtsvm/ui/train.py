@@ -23,6 +23,7 @@ from dtsvm.svm.base import ConsensusSVM
 from dtsvm.svm.company import Alone, Ranks
 from dtsvm.svm.cv import DTSVMCV
 from dtsvm.svm.estimators import METHODS
+from dtsvm.svm.keeper import Keeper
 from dtsvm.svm.model_file import save_model
 from dtsvm.svm.names import find_name, read_links
 from dtsvm.ui.compare import WAYS, fit_chosen, node_lines
@@ -83,6 +84,11 @@ REMEDIES = {
     help=METHOD_HELP,
 )
 @add_settings
+@click.option("--checkpoint", type=click.Path(path_type=Path), metavar="FILE",
+              help="Keep the state of training here, and go on from it if it is there: the same "
+              "command, started again, at as many ranks as you like.")  # fmt: skip
+@click.option("--checkpoint-seconds", type=click.FloatRange(min=0), default=60.0,
+              show_default=True, help="How often to write it.")  # fmt: skip
 @click.pass_context
 @one_voice
 def train(ctx: click.Context, /, files: tuple[Path, ...], out: Path, method: str, **_: Any) -> None:
@@ -116,7 +122,7 @@ def train(ctx: click.Context, /, files: tuple[Path, ...], out: Path, method: str
     settings = _settings(given, known)
     if not company.is_alone:
         settings["engine"] = "mpi"
-    estimator = _fit(kind, settings, rows.train)
+    estimator = _fit(kind, settings, rows.train, _keeper(ctx, kind))
     model = _model(estimator, rows, choice)
     if is_first():
         save_model(model, out)
@@ -251,10 +257,21 @@ def _estimator(ctx: click.Context, method: str, rows: Known | None = None) -> ty
     return METHODS[method.upper()] if is_by_hand or has_many else DTSVMCV
 
 
-def _fit(kind: type[ConsensusSVM], settings: dict[str, Any], rows: Rows) -> Any:
+def _keeper(ctx: click.Context, kind: type[ConsensusSVM]) -> Keeper | None:
+    if ctx.params["checkpoint"] is None:
+        return None
+    if kind is DTSVMCV:
+        raise click.UsageError("--checkpoint keeps one training, and choosing is many: say --C.")
+    return Keeper(ctx.params["checkpoint"], ctx.params["checkpoint_seconds"])
+
+
+def _fit(
+    kind: type[ConsensusSVM], settings: dict[str, Any], rows: Rows, keeper: Keeper | None
+) -> Any:
     if kind is DTSVMCV:
         return fit_chosen(rows, **settings)
     estimator: Any = kind(**settings)
+    estimator._keeper = keeper
     with training_bar(estimator.tol) as on_round, warnings.catch_warnings():
         # The report says it, in the words of the command line.
         warnings.simplefilter("ignore", NotConvergedWarning)

@@ -21,7 +21,7 @@ from dtsvm.kernel import compiled
 from dtsvm.problem import Certificate
 from dtsvm.rounds import Info
 from dtsvm.rounds.agreement import N_SHOWN, decide, total
-from dtsvm.rounds.plan import Plan
+from dtsvm.rounds.plan import ITERATES, Plan
 from dtsvm.runtime.memory import Memory
 from dtsvm.runtime.mpi.certificate import certify_sets
 from dtsvm.runtime.mpi.collect import gather_rows
@@ -96,7 +96,8 @@ class Mpi(Memory):
 
         Ctrl-C at any rank, like the time limit of rank 0, ends all after the same round.
         """
-        if self._any(self.state.is_stale):
+        stale = gather_rows(self.comm, np.array([float(self.state.is_stale)]))
+        if stale.any() and not stale.all():
             self.state._touch()
         with self._deferred_interrupt():
             info = super().train(
@@ -219,6 +220,21 @@ class Mpi(Memory):
         mine = part.plan.end_order[rank == self.comm.rank]
         order = part.plan.end_order[np.argsort(rank, kind="stable")]
         states[order] = gather_rows(self.comm, states[mine])
+
+    def share_all(self) -> None:
+        """Let every rank know every number of agents and link ends, as a file holds them."""
+        tables, past = self.state.tables, self.state.snapshots.arrays
+        for table, columns, name in (
+            (tables.agents, ITERATES, "x"), (tables.ends, ("penalty", "state", "residual"), "z")
+        ):  # fmt: skip
+            used = table.used
+            rank = self.state.ranks(used if name == "x" else table["owner"][used])
+            own, order = used[rank == self.comm.rank], used[np.argsort(rank, kind="stable")]
+            for column in columns:
+                values = table.open(column)
+                values[order] = gather_rows(self.comm, values[own])
+            for values in () if past is None else past[name]:
+                values[order] = gather_rows(self.comm, values[own])
 
     def _need_part(self) -> Part:
         """Return this rank's part of the plan, derived anew after a change."""

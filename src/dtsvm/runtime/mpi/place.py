@@ -44,6 +44,8 @@ def place_nodes(weight: Ints, links: Ints, n_ranks: int) -> Ints:
     ([4, 4], 2)
     """
     n_nodes = len(weight)
+    if not n_nodes:
+        return np.zeros(0, np.int64)
     load = np.maximum(np.asarray(weight, np.float64), 1e-3)  # a node without rows is some work, too
     graph = _graph(n_nodes, links)
     order = np.asarray(reverse_cuthill_mckee(graph, symmetric_mode=True), np.int64)

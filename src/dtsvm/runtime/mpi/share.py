@@ -69,8 +69,8 @@ class Share(State):
             counts = np.bincount(self.rank_of_node, minlength=self.comm.size)
             self.rank_of_node = np.append(self.rank_of_node, counts.argmin())
 
-    def _place_by_rows(self, agent: Slots) -> None:
-        """Place nodes by their rows, which come all at once.
+    def place_by_rows(self, agent: Slots) -> None:
+        """Place nodes by the agents of their rows, which come all at once.
 
         Where every rank was given all rows, nodes are placed to cut few links; where each was given
         rows of its own, a node is where its rows are.
@@ -116,7 +116,7 @@ class Share(State):
         at: Slots | None = None,
     ) -> None:
         """Take over the rows of this rank's nodes: see `Tables.adopt_rows`."""
-        self._place_by_rows(agent)
+        self.place_by_rows(agent)
         here = self.ranks(agent) == self.comm.rank
         if not here.all():
             at = np.flatnonzero(here) if at is None else at[here]

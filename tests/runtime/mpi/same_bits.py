@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from dtsvm import DTSVM, Network, Session
 from dtsvm.rounds import plan
+from dtsvm.runtime import memory
 from dtsvm.runtime.mpi import share
 from worlds import random_network, rows, worlds
 
@@ -113,9 +114,11 @@ def fits(seed, kind):
     chosen = {"C": 0.2, "relays": "auto", "class_weight": "balanced", "probability": seed == 1}
     one = DTSVM(network, **chosen).fit(rows, y, **names)
     own = rng.integers(COMM.size, size=7)[names["node"]] == COMM.rank
-    for mine in (np.ones(240, bool), own):  # all rows at every rank, or each rank's own
+    # All rows at every rank, or each rank's own; one thread or two.
+    for mine, n_jobs in ((np.ones(240, bool), 1), (own, 2)):
         some = {name: values[mine] for name, values in names.items()}
-        other = DTSVM(network, engine="mpi", **chosen).fit(rows[mine], y[mine], **some)
+        other = DTSVM(network, engine="mpi", n_jobs=n_jobs, **chosen)
+        other.fit(rows[mine], y[mine], **some)
         check_fits(one, other, f"{kind}, {'all' if mine.all() else 'own'} rows")
 
 
@@ -132,6 +135,7 @@ def check_fits(one, other, kind):
 
 if __name__ == "__main__":
     for number, kind in enumerate(("csr", "float64", "float32")):
+        memory.PARALLEL_WORK = (4_000_000, 100, 100)[number]
         plan.MANY_ROWS = share.MANY_ROWS = (1 << 16, 100, 1 << 16)[number]
         fits(number, kind)
     for life in range(3):

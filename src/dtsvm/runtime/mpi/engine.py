@@ -10,6 +10,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -70,14 +71,14 @@ class Mpi(Memory):
     loss, seed
         As in `Memory`: every rank draws the same losses.
     n_threads : int, optional
-        Not used: a rank works on one core.
+        Threads of a rank; one by default.
     """
 
     state: Share
     has_all_rows = False
 
     def __post_init__(self) -> None:
-        self.n_threads = 1
+        self.n_threads = self.n_threads or 1
         super().__post_init__()
         self.comm = self.state.comm
         self._part: Part | None = None
@@ -157,9 +158,11 @@ class Mpi(Memory):
         plan, record = part.plan, job.record
         done = record.progress[0]
         arrays = plan.rows, part.agents, part.ends, plan.work, record, self.state.age + done
-        looks = compiled.local_steps(part.border, *arrays)
+        is_heavy = record.last_looks >= job.heavy if done else len(plan.row_order) >= job.heavy
+        solve = self._steps_threaded if is_heavy else compiled.local_steps
+        looks = solve(part.border, *arrays)
         part.halo.start()
-        looks += compiled.local_steps(part.inner, *arrays)
+        looks += solve(part.inner, *arrays)
         part.halo.finish()
         record.last_looks = looks
         compiled.carry(part.agents, part.ends, job.past, record)
@@ -172,6 +175,22 @@ class Mpi(Memory):
             if is_due:
                 found = np.array(self.certificates(), np.float64).reshape(-1, 2)
                 compiled.conclude(found, plan.sets, record, is_calm)
+
+    def _steps_threaded(
+        self, agents: Slots, rows: Any, record: Any, ends: Any, _: Any, job: Any, age: int
+    ) -> int:
+        """Take the local steps of some agents, dealt to threads largest first."""
+        plan = self._need_part().plan
+        order = agents[np.argsort(-plan.n_rows[agents], kind="stable")]
+        deals = np.array_split(order, min(len(order), 8 * self._threads) or 1)
+        with ThreadPoolExecutor(self._threads) as pool:
+            each = pool.map(
+                lambda some: compiled.local_steps(
+                    some, rows, record, ends, plan.make_work(), job, age
+                ),
+                deals,
+            )
+            return sum(each)
 
     def _check(self, part: Part, past: Any, age: int) -> None:
         """Measure here, add up everywhere, decide and apply alike: see `rounds.agreement`."""

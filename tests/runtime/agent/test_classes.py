@@ -16,6 +16,7 @@ from test_preparing import FEATURES, SITES, answers, three_sites
 
 from dtsvm import Network, Session
 from dtsvm.data.sample import read_site
+from dtsvm.errors import DataError
 from dtsvm.prepare import Preparation
 from dtsvm.problem import Settings
 from dtsvm.runtime.agent.node.lanes import lane_names, make_lanes
@@ -213,6 +214,15 @@ def test_three_agents_say_how_likely_three_classes_are_and_how_good_they_are(tmp
     likely = answers(models[0])["probability"]
     assert likely.between(1 / 3, 1.0).mean() > 0.9
     np.testing.assert_array_equal(likely, answers(models[2])["probability"])
+
+
+def test_several_classes_in_the_rows_do_not_go_with_choosing(tmp_path):
+    network, address = Network(["a"], []), {"a": "127.0.0.1:47101"}
+    task = {"data": "rows.csv", "label": "y"}
+    make_site(tmp_path / "site", network, address, {"one": task}, {"C": "auto"})
+    (tmp_path / "site" / "a" / "rows.csv").write_text("x,y\n1,u\n2,v\n3,w\n")
+    with pytest.raises(DataError, match='C = "auto" does not go with tasks of more than two'):
+        Site(read_config(tmp_path / "site" / "a" / "node.toml"), save_model)
 
 
 def sparse_rows(rng, n, p=12):

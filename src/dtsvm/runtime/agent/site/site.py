@@ -61,6 +61,13 @@ class Site:
     ) -> None:
         self.config, self._save = config, save
         self.rows = SiteRows(config, agreed)
+        several = [task for task, labels in self.rows.classes.items() if len(labels) > 2]
+        if config.chooses and several:
+            raise DataError(
+                f'{config.path}: C = "auto" does not go with tasks of more than two labels '
+                f"({', '.join(several)}). Write a number under [settings], the same at every node, "
+                "such as C = 0.1."
+            )
         self._sigmoids: dict[str, Floats] = {}  # by main lane
         self._path = config.folder / "checkpoint.npz"
         content = self._path.read_bytes() if self._path.exists() else None

@@ -1,11 +1,11 @@
 """All of four digits in all their pixels, against LIBLINEAR with all rows in one place.
 
 3v6 and 8v9, every training image, pixels/255, 10 nodes in a random network of degree 0.8667, C =
-0.01, all cores for us or one (LIBLINEAR has one). Done when the worst node's classifiers are within 1e-3
-of a bound that a dual solution proves, itself within 1e-4 of the optimum. LIBLINEAR gets the rows
-pooled, task-augmented, sparse and ready outside the clock; its tolerance and bias constant are the
-quickest that reach the same target, by the same objective, bias not regularised. It has sparse
-float64 rows; ours are dense in float64 or float32, or sparse as LIBLINEAR's.
+0.01, all cores for us or one (LIBLINEAR has one). Done when the worst node's classifiers are
+within 1e-3 of a bound that a dual solution proves, itself within 1e-4 of the optimum. LIBLINEAR
+gets the rows pooled, task-augmented, sparse and ready outside the clock; its tolerance and bias
+constant are the quickest that reach the same target, by the same objective, bias not regularised.
+It has sparse float64 rows; ours are dense in float64 or float32, or sparse as LIBLINEAR's.
 """
 
 from __future__ import annotations

@@ -1,18 +1,26 @@
-"""What differential privacy costs: 3 against 6 and 8 against 9 over ten nodes.
+"""What differential privacy costs: digits over ten nodes, and vehicles over 23.
 
-    DTSVM_MNIST=/path/to/idx python -m benchmarks.private_digits
+    DTSVM_MNIST=/path/to/idx DTSVM_DATA=/path/to/npz python -m benchmarks.private_digits
 
 Every training image, 4 × 4 pixels averaged to one feature and each row scaled to length 1, which
-needs no look at other rows; dealt at random to ten nodes. Errors on the official test images, the
-mean over nodes. Nodes that exchange noisy messages, beside noise once on the certified optimum of
-all rows in one place, and no noise. C, the penalty and the rounds are the same in every row: they
-were chosen once, by test errors at ε = 3 on the dealing with seed 0, and the centre's C likewise.
-What choosing them in private would cost is not in the table.
+needs no look at other rows; dealt at random to ten nodes. Errors on the official test images of
+the answer that the network ends at, beside noise once on the certified optimum of all rows in one
+place, and no noise.
+
+C, the penalty and the rounds were not chosen on what is tested: of the values in `GRID`, those are
+taken that err least at ε = 3 on the training images of other digits, `PUBLIC`, a quarter of
+which is held out, over two dealings; C without noise and at the centre likewise. That choice is
+made anew in every run, and printed. Vehicles, rows of 23 sensors at 23 nodes, a quarter held out,
+are trained with what was chosen on digits: nothing was tuned to them. Their dealings differ
+only in the network and the noise.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -23,12 +31,23 @@ from dtsvm.runtime.agent.node.node import Node
 from dtsvm.runtime.privacy.veil import Veil, make_veil
 from dtsvm.svm.release import release
 
-TASKS = {"3v6": (3, 6), "8v9": (8, 9)}
+TASKS, PUBLIC = {"3v6": (3, 6), "8v9": (8, 9)}, {"0v5": (0, 5), "4v7": (4, 7)}
 EPSILONS = (1.0, 3.0, 8.0)
 DELTA = 1e-5
-N_NODES, ROUNDS, C, ETA = 10, 20, 0.2, 10.0
-CENTRE_C = 0.003
-N_SEEDS, MANY_ROUNDS = 3, 300
+N_NODES, N_SEEDS, MANY_ROUNDS = 10, 3, 300
+GRID = {"C": (0.05, 0.1, 0.2, 0.4, 0.8), "eta": (3.0, 10.0, 30.0), "rounds": (5, 10, 20, 40)}
+CENTRE_C = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)
+PLAIN_C = (0.05, 0.2, 0.8, 3.0)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """How nodes train."""
+
+    C: float
+    eta: float
+    rounds: int
+
 
 Block = tuple[np.ndarray, np.ndarray]
 
@@ -39,20 +58,38 @@ def features(images: np.ndarray) -> np.ndarray:
     return small / np.maximum(np.linalg.norm(small, axis=1, keepdims=True), 1e-9)
 
 
-def load() -> tuple[dict[str, Block], dict[str, Block]]:
+def load(tasks: dict[str, tuple[int, int]]) -> tuple[dict[str, Block], dict[str, Block]]:
     """Return training and test rows by task."""
-    digits = load_mnist(os.environ.get("DTSVM_MNIST"), digits=[3, 6, 8, 9])
+    wanted = sorted({digit for pair in tasks.values() for digit in pair})
+    digits = load_mnist(os.environ.get("DTSVM_MNIST"), digits=wanted)
     parts = []
     for images, labels in (
         (digits.train_images, digits.train_labels),
         (digits.test_images, digits.test_labels),
     ):
         part = {}
-        for task, pair in TASKS.items():
+        for task, pair in tasks.items():
             mine = np.isin(labels, pair)
             part[task] = features(images[mine]), np.where(labels[mine] == pair[1], 1.0, -1.0)
         parts.append(part)
     return parts[0], parts[1]
+
+
+def load_vehicle() -> tuple[dict[tuple[str, str], Block], dict[str, Block]] | None:
+    """Return the rows of every sensor but a quarter, which are tested on."""
+    path = Path(os.environ.get("DTSVM_DATA", ".")) / "vehicle.npz"
+    if not path.exists():
+        return None
+    with np.load(path) as found:
+        X, y, sensor = found["X"], found["y"], found["task"]
+    X = X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-9)
+    is_test = np.random.default_rng(0).random(len(y)) < 0.25
+    blocks = {
+        (f"s{k}", "vehicle"): (X[mine], y[mine])
+        for k in np.unique(sensor).tolist()
+        for mine in [(sensor == k) & ~is_test]
+    }
+    return blocks, {"vehicle": (X[is_test], y[is_test])}
 
 
 def deal(train: dict[str, Block], seed: int) -> dict[tuple[str, str], Block]:
@@ -65,8 +102,8 @@ def deal(train: dict[str, Block], seed: int) -> dict[tuple[str, str], Block]:
     return blocks
 
 
-def exchange(nodes: dict[str, Node], rounds: int) -> dict[tuple[str, str], np.ndarray]:
-    """Let nodes meet and run so many rounds; return each one's mean classifier of the last half."""
+def exchange(nodes: dict[str, Node], rounds: int) -> dict[str, np.ndarray]:
+    """Let nodes meet and run so many rounds; return the classifiers that they agree on."""
 
     def deliver(messages: dict[str, dict[str, bytes]], now: float) -> None:
         for sender, some in messages.items():
@@ -77,82 +114,133 @@ def exchange(nodes: dict[str, Node], rounds: int) -> dict[tuple[str, str], np.nd
     while not all(node.may_begin(now) for node in nodes.values()):
         now += 0.01
         deliver({name: node.hello(now) for name, node in nodes.items()}, now)
-    total: dict[tuple[str, str], np.ndarray] = {}
-    for k in range(rounds):
+    is_noisy = any(node.veil.is_noisy for node in nodes.values())
+    for k in itertools.count():
+        is_settled = all(node.is_settled for node in nodes.values())
+        if is_settled or (k >= rounds and not is_noisy):
+            break
         now += 0.01
         deliver({name: node.begin(now) for name, node in nodes.items()}, now)
-        for name, node in nodes.items():
-            for task in node.holdings:
-                if k >= rounds // 2:
-                    total[name, task] = total.get((name, task), 0.0) + node.decision(task)
+        for node in nodes.values():
             node.finish(now)
-    return {key: value / (rounds - rounds // 2) for key, value in total.items()}
+    tasks = sorted({task for node in nodes.values() for task in node.holdings})
+    return {
+        task: np.mean([n.certified(task).sum(axis=0) for n in nodes.values() if task in n.holdings],
+                      axis=0)
+        for task in tasks
+    }  # fmt: skip
 
 
 def over_network(
-    blocks: dict[tuple[str, str], Block], privacy: Privacy, seed: int, rounds: int = ROUNDS
-) -> dict[tuple[str, str], np.ndarray]:
+    blocks: dict[tuple[str, str], Block], privacy: Privacy, chosen: Chosen, seed: int
+) -> dict[str, np.ndarray]:
     """Train over the network, at a level of privacy."""
-    network = Network.random([f"n{k}" for k in range(N_NODES)], degree=0.8667, seed=seed)
-    settings = Settings(C=C, local="exact", bias="mixed", task_penalty=ETA, node_penalty=ETA)
+    names = list(dict.fromkeys(name for name, _ in blocks))
+    network = Network.random(names, degree=0.8667, seed=seed)
+    settings = Settings(
+        C=chosen.C, local="exact", bias="mixed", task_penalty=chosen.eta, node_penalty=chosen.eta
+    )
     draw = np.random.default_rng(seed).standard_normal
+    privacy = replace(privacy, rounds=chosen.rounds)
+    p = next(iter(blocks.values()))[0].shape[1]
     nodes = {}
     for name in map(str, network.nodes):
         veil = make_veil(privacy, draw=draw) if privacy.level == "dp" else Veil()
-        node = Node(name, list(map(str, network.neighbours(name))), 49, settings, 7, 1, veil=veil)
-        for task in TASKS:
-            node.enter(task, *blocks[name, task])
-        node.couple(list(TASKS))
+        node = Node(name, list(map(str, network.neighbours(name))), p, settings, 7, 1, veil=veil)
+        mine = {task: block for (owner, task), block in blocks.items() if owner == name}
+        for task, block in mine.items():
+            node.enter(task, *block)
+        if len(mine) > 1:
+            node.couple(list(mine))
         nodes[name] = node
-    return exchange(nodes, rounds)
+    return exchange(nodes, chosen.rounds)
 
 
-def errors(found: dict[tuple[str, str], np.ndarray], test: dict[str, Block]) -> dict[str, float]:
-    """Return the mean error over nodes, by task, in per cent."""
-    out = {}
-    for task, (X, y) in test.items():
-        own = [w for (_, t), w in found.items() if t == task]
-        out[task] = 100 * float(np.mean([(y * (X @ w[:-1] + w[-1]) <= 0).mean() for w in own]))
-    return out
+def errors(found: dict[str, np.ndarray], test: dict[str, Block]) -> dict[str, float]:
+    """Return the error by task, in per cent."""
+    return {
+        task: 100 * float((y * (X @ found[task][:-1] + found[task][-1]) <= 0).mean())
+        for task, (X, y) in test.items()
+    }
 
 
 def at_centre(
-    train: dict[str, Block], privacy: Privacy, seed: int
-) -> dict[tuple[str, str], np.ndarray]:
+    train: dict[str, Block], privacy: Privacy, C: float, seed: int
+) -> dict[str, np.ndarray]:
     """Train on all rows in one place, with noise once."""
     X, y = (np.concatenate([block[i] for block in train.values()]) for i in (0, 1))
     task = np.repeat(list(train), [len(block[1]) for block in train.values()])
     draw = np.random.default_rng(seed).standard_normal
-    model = release(X, y, task, privacy, C=CENTRE_C, tol=1e-6, draw=draw)
-    return {
-        ("centre", str(one.task)): np.append(one.coef[0], one.intercept[0]) for one in model.tasks
-    }
+    model = release(X, y, task, privacy, C=C, tol=1e-6, draw=draw)
+    return {str(one.task): np.append(one.coef[0], one.intercept[0]) for one in model.tasks}
+
+
+# Choosing, on digits that are not tested
+
+
+def choose() -> tuple[Chosen, Chosen, float]:
+    """Return how to train with and without noise, and C at the centre."""
+    every, _ = load(PUBLIC)
+    rng = np.random.default_rng(0)
+    held = {task: rng.random(len(y)) < 0.25 for task, (_, y) in every.items()}
+    train = {task: (X[~held[task]], y[~held[task]]) for task, (X, y) in every.items()}
+    test = {task: (X[held[task]], y[held[task]]) for task, (X, y) in every.items()}
+    dp = Privacy("dp", 3.0, DELTA)
+    deals = {seed: deal(train, seed) for seed in (11, 12)}
+
+    def error(chosen: Chosen, privacy: Privacy) -> float:
+        found = [errors(over_network(d, privacy, chosen, s), test) for s, d in deals.items()]
+        return float(np.mean([list(one.values()) for one in found]))
+
+    def error_at_centre(C: float) -> float:
+        found = [errors(at_centre(train, dp, C, seed), test) for seed in deals]
+        return float(np.mean([list(one.values()) for one in found]))
+
+    noisy = min((Chosen(*one) for one in itertools.product(*GRID.values())),
+                key=lambda one: error(one, dp))  # fmt: skip
+    plain = min((Chosen(C, 10.0, MANY_ROUNDS) for C in PLAIN_C),
+                key=lambda one: error(one, Privacy()))  # fmt: skip
+    return noisy, plain, min(CENTRE_C, key=error_at_centre)
 
 
 def line(name: str, found: list[dict[str, float]]) -> None:
     cells = []
-    for task in TASKS:
+    for task in found[0]:
         values = [one[task] for one in found]
         cells.append(f"{np.mean(values):.2f} ± {np.std(values):.2f}")
     print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
-def main() -> None:
-    train, test = load()
-    print(f"| error, % ({N_SEEDS} dealings, ± their spread) | {' | '.join(TASKS)} |")
-    print("|---|---|---|")
-    seeds = range(1, 1 + N_SEEDS)
-    deals = {seed: deal(train, seed) for seed in seeds}
-    plain = Privacy()
-    for rounds in (MANY_ROUNDS, ROUNDS):
-        found = [errors(over_network(deals[s], plain, s, rounds), test) for s in seeds]
-        line(f"no privacy, {rounds} rounds", found)
+def table(
+    deals: dict[int, dict[tuple[str, str], Block]], train: dict[str, Block],
+    test: dict[str, Block], picked: tuple[Chosen, Chosen, float],
+) -> None:  # fmt: skip
+    noisy, plain, C = picked
+    print(f"\n| error, % ({len(deals)} dealings, ± their spread) | {' | '.join(test)} |")
+    print("|---|" + "---|" * len(test))
+    for one in (plain, noisy):
+        found = [errors(over_network(d, Privacy(), one, s), test) for s, d in deals.items()]
+        line(f"no privacy, {one.rounds} rounds, C = {one.C:g}", found)
     for epsilon in EPSILONS:
-        privacy = Privacy("dp", epsilon, DELTA, ROUNDS, 1.0)
-        line(f"ε = {epsilon:g}, every message",
-             [errors(over_network(deals[s], privacy, s), test) for s in seeds])  # fmt: skip
+        privacy = Privacy("dp", epsilon, DELTA)
+        found = [errors(over_network(d, privacy, noisy, s), test) for s, d in deals.items()]
+        line(f"ε = {epsilon:g}, every message", found)
         line(f"ε = {epsilon:g}, once, on the optimum at a trusted centre",
-             [errors(at_centre(train, privacy, s), test) for s in seeds])  # fmt: skip
+             [errors(at_centre(train, privacy, C, s), test) for s in deals])  # fmt: skip
+
+
+def main() -> None:
+    picked = choose()
+    print(f"chosen on {', '.join(PUBLIC)}: {picked[0]};")
+    print(f"without noise {picked[1]}; at the centre C = {picked[2]:g}")
+    train, test = load(TASKS)
+    seeds = range(1, 1 + N_SEEDS)
+    table({seed: deal(train, seed) for seed in seeds}, train, test, picked)
+    found = load_vehicle()
+    if found is not None:
+        blocks, held = found
+        pooled = [np.concatenate([block[i] for block in blocks.values()]) for i in (0, 1)]
+        table(dict.fromkeys(seeds, blocks), {"vehicle": (pooled[0], pooled[1])}, held, picked)
 
 
 if __name__ == "__main__":

@@ -73,7 +73,15 @@ def test_a_level_that_makes_no_sense_is_refused(node, text, sentence):
         read_config(with_privacy(node, text))
 
 
-def test_preparation_is_refused_under_differential_privacy(node):
-    with_privacy(node, 'level = "dp"\n[prepare]\nmin_count = 5\n')
-    with pytest.raises(ParameterError, match="adds up numbers without noise"):
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("[prepare]\nmin_count = 5\n", "a column's range must not be found by looking at rows"),
+        ("[privacy.ranges]\nage = [5, 5]\n", "least, largest"),
+        ("[privacy.ranges]\nage = [0, 9]\n[prepare]\n", "as labels = .negative, positive."),
+    ],
+)
+def test_preparation_under_differential_privacy_needs_what_was_written_down(node, text, sentence):
+    with_privacy(node, 'level = "dp"\n' + text)
+    with pytest.raises(ParameterError, match=sentence):
         read_config(node)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 from dtsvm.problem.settings import choice, count, positive, refusal
@@ -38,6 +39,15 @@ class Privacy:
         Under "dp", how many rounds that is spread over: more rounds, more noise in each.
     norm : float
         Under "dp", rows longer than this are shortened to it.
+    ranges : mapping
+        Under "dp", what columns may hold, known without a look at any row: the least and the
+        largest number, or a list of texts. Other columns are left out.
+    preparation : float
+        Under "dp", the share of the budget for sums before the first round; it is 0 where nothing
+        is prepared.
+    evaluations : int
+        Under "dp", how often rows that are held out may be counted; they have a budget of their
+        own, for nobody trains on them.
 
     Examples
     --------
@@ -53,6 +63,9 @@ class Privacy:
     delta: float = 1e-5
     rounds: int = 20
     norm: float = 1.0
+    ranges: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, hash=False)
+    preparation: float = 0.0
+    evaluations: int = 1
 
     @classmethod
     def checked(cls, owner: str, **values: Any) -> Self:
@@ -64,18 +77,29 @@ class Privacy:
                 values[name] = positive(owner, name, values[name])
         if values.get("delta", 0.5) >= 1:
             raise refusal(owner, "delta", "a float between 0 and 1", values["delta"])
-        if "rounds" in values:
-            values["rounds"] = count(owner, "rounds", values["rounds"])
+        for name in ("rounds", "evaluations"):
+            if name in values:
+                values[name] = count(owner, name, values[name])
+        if "preparation" in values:
+            values["preparation"] = positive(owner, "preparation", values["preparation"])
+            if values["preparation"] >= 1:
+                raise refusal(owner, "preparation", "a share below 1", values["preparation"])
+        values["ranges"] = _ranges(owner, values.get("ranges", {}))
         return cls(**values)
 
     def describe(self) -> dict[str, Any]:
         """Return the level as status, model files and neighbours are told it."""
         if self.level != "dp":
             return {"level": self.level}
-        return {
+        found = {
             "level": self.level, "epsilon": self.epsilon, "delta": self.delta,
-            "rounds": self.rounds, "norm": self.norm,
+            "rounds": self.rounds, "norm": self.norm, "evaluations": self.evaluations,
         }  # fmt: skip
+        if self.preparation:
+            found["preparation"] = self.preparation
+        if self.ranges:
+            found["ranges"] = {name: list(some) for name, some in sorted(self.ranges.items())}
+        return found
 
     @property
     def meaning(self) -> str:
@@ -87,3 +111,22 @@ class Privacy:
             f"exp({self.epsilon:g}), but for a chance of {self.delta:g}, if one of its rows is "
             f"replaced; rows are shortened to length {self.norm:g}."
         )
+
+
+def _ranges(owner: str, given: Any) -> dict[str, tuple[Any, ...]]:
+    if not isinstance(given, Mapping):
+        raise refusal(owner, "ranges", "a table of columns", given)
+    found = {}
+    for name, some in given.items():
+        values = tuple(some) if isinstance(some, list | tuple) else ()
+        is_text = all(isinstance(one, str) for one in values) and len(set(values)) == len(values)
+        is_range = len(values) == 2 and all(
+            isinstance(one, int | float) and not isinstance(one, bool) and abs(one) < 1e100
+            for one in values
+        )
+        if not (is_range and values[0] < values[1]) and not (is_text and len(values) > 1):
+            raise refusal(
+                owner, f"ranges.{name}", "[least, largest] or a list of different texts", some
+            )
+        found[str(name)] = tuple(map(float, values)) if is_range else tuple(sorted(values))
+    return found

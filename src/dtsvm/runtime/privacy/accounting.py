@@ -8,7 +8,7 @@ from typing import Any
 
 from dtsvm.errors import MissingExtraError
 
-__all__ = ["noise_multiplier", "spent_epsilon"]
+__all__ = ["noise_multiplier", "shared_multiplier", "spent_epsilon"]
 
 
 @cache
@@ -30,6 +30,20 @@ def noise_multiplier(epsilon: float, delta: float, rounds: int) -> float:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if spent_epsilon(middle, delta, 1) > epsilon else (low, middle)
     return high * sqrt(rounds)
+
+
+def shared_multiplier(epsilon: float, delta: float, share: float, n: int) -> float:
+    """Return σ / sensitivity of each of n sums that together have this share of the budget.
+
+    In every Rényi order a Gaussian with multiplier m costs in proportion to 1/m², and costs add
+    up: shares of ε's whole 1/m² that come to 1 come to ε.
+
+    Examples
+    --------
+    >>> round(shared_multiplier(3.0, 1e-5, 0.25, 1) / noise_multiplier(3.0, 1e-5, 1), 6)
+    2.0
+    """
+    return noise_multiplier(epsilon, delta, n) / sqrt(share)
 
 
 def spent_epsilon(multiplier: float, delta: float, rounds: int) -> float:

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dtsvm.data.files import write_atomically
 from dtsvm.errors import NetworkError
 from dtsvm.problem import Privacy
 
-__all__ = ["Budget"]
+__all__ = ["SUMS", "Budget"]
+
+Floats = NDArray[np.float64]
+SUMS = 4  # before the first round there are at most three; one may be lost with the process
 
 
 class Budget:
-    """Counts the messages that may still tell something new of the rows.
+    """Counts what may still tell something new of the rows.
 
     Parameters
     ----------
@@ -33,7 +40,10 @@ class Budget:
 
     def __init__(self, privacy: Privacy, path: Path | None = None) -> None:
         self.privacy, self.path = privacy, path
-        self.spent = self._read() if path is not None and path.exists() else 0
+        self.spent = 0
+        self.counts: dict[str, int] = {}  # of sums of each kind
+        self.told: dict[str, list[float]] = {}  # noise and all, to be told again
+        self._refresh()
 
     @property
     def left(self) -> int:
@@ -42,37 +52,81 @@ class Budget:
 
     def spend(self) -> bool:
         """Pay for one message; False if nothing is left. It is on disk when this returns."""
+        self._refresh()
         if not self.left:
             return False
-        if self.path is not None:
-            self._write(self.spent + 1)
-        self.spent += 1
+        self._write(spent=self.spent + 1)
         return True
 
-    def _write(self, spent: int) -> None:
-        assert self.path is not None
-        content = json.dumps({**self.privacy.describe(), "spent": spent}).encode()
-        try:
-            write_atomically(self.path, content, is_private=True)
-        except OSError as error:
-            raise NetworkError(
-                f"{self.path} cannot be written: {error.strerror}. Nothing was sent; make room and "
-                "try again."
-            ) from error
+    def tell(
+        self, kind: str, name: str, most: int, make: Callable[[], Floats], *,
+        is_repeated: bool = False,
+    ) -> Floats:  # fmt: skip
+        """Return what is told of a sum: what was told before under this name, or else a new one.
 
-    def _read(self) -> int:
+        Parameters
+        ----------
+        kind : str
+            What it is paid from.
+        name : str
+            Under which it is kept.
+        most : int
+            How many of this kind may be made, ever.
+        make : callable
+            Makes it from the rows, with its noise; called when it is paid for.
+        is_repeated : bool
+            Whether the last of this kind is told again when no more may be made.
+        """
+        self._refresh()
+        last = f"{kind}: last"
+        if self.counts.get(kind, 0) >= most and is_repeated and last in self.told:
+            name = last
+        if name in self.told:
+            return np.array(self.told[name])
+        if self.counts.get(kind, 0) >= most:
+            raise NetworkError(
+                f"The budget for {kind} is spent: {most} sums were begun at this node, and what "
+                "they told does not fit, or was lost when its process ended. Only new rows may "
+                "have a new budget."
+            )
+        self._write(counts={**self.counts, kind: self.counts.get(kind, 0) + 1})
+        found = make()
+        self._write(told={**self.told, name: found.tolist(), last: found.tolist()})
+        return found
+
+    def _refresh(self) -> None:
+        """Know what is on disk: sums and messages of a node are paid from one file."""
+        if self.path is not None and self.path.exists():
+            self._read()
+
+    def _write(self, **change: Any) -> None:
+        new = {"spent": self.spent, "counts": self.counts, "told": self.told, **change}
+        if self.path is not None:
+            content = json.dumps({"privacy": self.privacy.describe(), **new}).encode()
+            try:
+                write_atomically(self.path, content, is_private=True)
+            except OSError as error:
+                raise NetworkError(
+                    f"{self.path} cannot be written: {error.strerror}. Nothing was sent; make room "
+                    "and try again."
+                ) from error
+        self.spent, self.counts, self.told = new["spent"], new["counts"], new["told"]
+
+    def _read(self) -> None:
         assert self.path is not None
         try:
             kept: dict[str, Any] = json.loads(self.path.read_bytes())
-            spent = kept.pop("spent")
-            is_count = isinstance(spent, int) and spent >= 0
+            spent, counts, told = kept["spent"], dict(kept["counts"]), dict(kept["told"])
+            begun = dict(kept["privacy"])
+            told = {str(name): [float(v) for v in some] for name, some in told.items()}
         except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
             raise self._refusal("cannot be read") from error
-        if not is_count:
-            raise self._refusal(f"says that {spent!r} messages were sent")
-        if kept != self.privacy.describe():
-            raise self._refusal(f"was begun with {kept} instead of {self.privacy.describe()}")
-        return int(spent)
+        for number in (spent, *counts.values()):
+            if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+                raise self._refusal(f"says that {number!r} messages were sent")
+        if begun != self.privacy.describe():
+            raise self._refusal(f"was begun with {begun} instead of {self.privacy.describe()}")
+        self.spent, self.counts, self.told = spent, counts, told
 
     def _refusal(self, what: str) -> NetworkError:
         return NetworkError(

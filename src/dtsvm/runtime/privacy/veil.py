@@ -13,7 +13,7 @@ from scipy.special import ndtri
 from dtsvm.errors import NetworkError
 from dtsvm.problem import Privacy, Settings
 from dtsvm.rounds import State
-from dtsvm.runtime.privacy.accounting import noise_multiplier
+from dtsvm.runtime.privacy.accounting import shared_multiplier
 from dtsvm.runtime.privacy.budget import Budget
 
 __all__ = ["Hidden", "Noisy", "Veil", "clip", "make_veil", "sensitivity", "true_normal"]
@@ -99,6 +99,8 @@ class Veil:
     def __init__(self, privacy: Privacy | None = None) -> None:
         self.privacy = privacy or Privacy()
 
+    heaviest = 1.0  # of class weights
+
     def check(self, settings: Settings) -> None:
         """Refuse settings under which the level means nothing."""
 
@@ -179,7 +181,8 @@ class Noisy(Veil):
         self.budget, self._draw = budget, draw
         self._means: dict[int, tuple[int, Floats]] = {}  # of what agents told lately
         chosen = budget.privacy
-        self.multiplier = noise_multiplier(chosen.epsilon, chosen.delta, chosen.rounds)
+        share = 1.0 - chosen.preparation
+        self.multiplier = shared_multiplier(chosen.epsilon, chosen.delta, share, chosen.rounds)
 
     def check(self, settings: Settings) -> None:
         """Refuse local solves that are not exact and biases that no link holds."""
@@ -236,7 +239,8 @@ class Noisy(Veil):
             self._means[agent] = (n + 1, mean + (x - mean) / (n + 1))
 
     def _noise(self, C: float, d: Floats, n: int) -> Floats:
-        size = self.multiplier * (1.0 + SLACK) * sensitivity(C, self.privacy.norm, *d.tolist())
+        moved = sensitivity(self.heaviest * C, self.privacy.norm, *d.tolist())
+        size = self.multiplier * (1.0 + SLACK) * moved
         each = np.repeat(d, [n - 1, 1])
         return np.asarray(size / np.sqrt(each) * self._draw(n))
 

@@ -18,7 +18,7 @@ __all__ = ["ATTACKS", "Outcome", "Target", "around", "audit", "split"]
 Floats = NDArray[np.float64]
 Block = tuple[Floats, Floats]
 CURIOUS = "curious"
-ATTACKS: dict[str, Callable[[Room], Findings]] = {
+ATTACKS: dict[str, Callable[..., Findings]] = {
     "a neighbour that lies": lie,
     "a neighbour that listens": listen,
     "a reader of the model": read_model,
@@ -62,6 +62,11 @@ def split(X: Floats, y: Floats, seed: int = 0) -> tuple[Block, Block]:
     return (X[mine], y[mine]), (X[rest], y[rest])
 
 
+def _is_pointless(attack: Callable[..., Findings], target: Target) -> bool:
+    """Whether going on asking tells no more."""
+    return attack is lie and target.privacy.level == "dp"
+
+
 def audit(target: Target, seed: int = 0) -> list[Outcome]:
     """Run every attack against a fresh copy.
 
@@ -77,7 +82,9 @@ def audit(target: Target, seed: int = 0) -> list[Outcome]:
             return X[drawn] + 0.1 * X.std() * rng.normal(size=(len(drawn), X.shape[1])), y[drawn]
 
         room = Room(target.members, target.network, CURIOUS, target.settings, target.privacy, rows)
-        seen = attack(room)
+        # Once a budget is spent there is nothing new to hear.
+        more = {"most_rounds": 30 * target.privacy.rounds} if _is_pointless(attack, target) else {}
+        seen = attack(room, **more)
         n_read = recovered(seen, room.rows[0])
         advantage = seen.advantage(target.members, target.others)
         found.append(Outcome(name, len(target.members[1]), n_read, advantage, seen.rounds))

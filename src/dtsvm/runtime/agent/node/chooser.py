@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dtsvm.errors import NetworkError
 from dtsvm.problem import Settings
 from dtsvm.problem.track import Mine, Track
 from dtsvm.runtime.agent.node import wire_pb2 as wire
@@ -80,6 +81,13 @@ class Chooser:
     _waiting: deque[tuple[str, bytes]] = field(default_factory=deque)
     _n_waiting: int = 0
     _told: dict[str, tuple[float, Parcel | None]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.node.veil.is_noisy:
+            raise NetworkError(
+                "Choosing trains on the rows many times over, which a privacy budget does not "
+                "allow. Write C, chosen on rows that are public, into every node.toml."
+            )
 
     # Hearing
 

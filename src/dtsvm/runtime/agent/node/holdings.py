@@ -120,6 +120,8 @@ class Holdings:
         scale = np.log2(square / state.n_features) if square > 0 else 0.0
         holding.scale = int(np.clip(np.round(scale), -100, 100))
         box = float(state.tables.rows["box"][slots].sum()) if len(slots) else 0.0
+        if self.norm is not None:
+            box = state.settings.C * len(slots)  # weights of classes would tell of labels
         holding.weight = int(np.clip(np.ceil(np.log2(box)), NO_ROWS, 40)) if box > 0 else NO_ROWS
 
 

@@ -38,6 +38,7 @@ from dtsvm.runtime.agent.node.masks import pairs
 from dtsvm.runtime.agent.node.names import check_name, is_task
 from dtsvm.runtime.agent.node.statement import WISHES, Statement
 from dtsvm.runtime.agent.node.wave import Parcel, Tree, Wave
+from dtsvm.runtime.privacy.sums import NoisySums
 
 __all__ = ["Preparing", "is_preparing"]
 
@@ -93,6 +94,9 @@ class Preparing:
         What was agreed before.
     generation : int
         For the how-manieth time all agree, if nothing is agreed.
+    noise : NoisySums, optional
+        What adds noise to its part of sums; then columns are those that were written down, and
+        nobody is told which labels its rows have.
     """
 
     name: str
@@ -111,6 +115,7 @@ class Preparing:
     agreed: Agreed | None = None
     generation: int = 0
     called: int = 0  # to a later generation, by a neighbour
+    noise: NoisySums | None = None
     trouble: str = ""
     refused: int = 0
     _known: dict[str, Statement] = field(default_factory=dict)
@@ -132,14 +137,19 @@ class Preparing:
         """Say for which generation this node's words are meant; those for others are forgotten."""
         self.generation, self._epoch = generation, 0
         self._known, self._waves, self._met = {}, {}, set()
-        schema = agree_schemas(
-            {f"{self.name} ({i})": part.schema for i, part in enumerate(self.rows)},
-            self.missing_columns,
-        )
+        shown = self.labels
+        if self.noise is not None:
+            schema = self.noise.schema()
+            shown = {task: Labelled(one.given) for task, one in self.labels.items()}
+        else:
+            schema = agree_schemas(
+                {f"{self.name} ({i})": part.schema for i, part in enumerate(self.rows)},
+                self.missing_columns,
+            )
         said = json.dumps(
             {
                 "columns": schema.to_dict(),
-                "labels": {task: one.said() for task, one in self.labels.items()},
+                "labels": {task: one.said() for task, one in shown.items()},
                 "groups": [list(group) for group in self.groups],
                 "generation": self.generation,
                 **{name: getattr(self, name) for name in sorted(WISHES)},
@@ -213,11 +223,19 @@ class Preparing:
         """Give this node's part of one sum after another, and be sent the totals."""
         plan, counts = None, {}
         if not self.is_raw:
-            found = yield from agreeing(self._encode(schema), self.min_count)
+            rows = self._encode(schema)
+            steps = agreeing(rows, self.min_count)
+            if self.noise is not None:
+                steps = self.noise.agreeing(rows, steps, len(self._known), self.min_count)
+            found = yield from steps
             plan = replace(found, is_centred=not self.sparse)
         if self.is_raw or self.class_weight == "balanced":
             own = [self._count(task, labels) for task, labels in sorted(classes.items())]
-            counts = read_counts(classes, self.labels, (yield np.concatenate([np.zeros(0), *own])))
+            vector, known = np.concatenate([np.zeros(0), *own]), self.labels
+            if self.noise is not None:
+                vector, known = self.noise.classes(vector), {}
+            total = yield vector
+            counts = read_counts(classes, known, np.maximum(total, 1.0) if self.noise else total)
         return Agreed(plan, classes, by_label, counts, self.generation)
 
     def _count(self, task: str, classes: tuple[Any, ...]) -> Floats:
@@ -228,11 +246,12 @@ class Preparing:
         """Return the rows of all tasks here; there may be none."""
         parts = [encode(part, schema, self.missing_columns) for part in self.rows]
         n_numbers, n_codes = len(schema.of_kind(*MEASURED)), len(schema.of_kind(Kind.CATEGORY))
-        return Encoded(
+        rows = Encoded(
             schema,
             np.concatenate([np.empty((n_numbers, 0)), *(p.numbers for p in parts)], axis=1),
             np.concatenate([np.empty((n_codes, 0), np.int64), *(p.codes for p in parts)], axis=1),
         )
+        return rows if self.noise is None else self.noise.clipped(rows)
 
     def _agree(self) -> Schema:
         nodes = dict(sorted(self._known.items()))

@@ -85,7 +85,8 @@ class Scoring(Collective):
         if wave.is_open or wave.total is None:
             return None
         lengths = [2 * BINS if len(some) < 3 else len(some) ** 2 for some in self._lanes.values()]
-        parts = np.split(wave.total, np.cumsum(lengths)[:-1]) if lengths else []
+        total = np.maximum(np.round(wave.total), 0.0)  # noise makes counts of anything
+        parts = np.split(total, np.cumsum(lengths)[:-1]) if lengths else []
         return dict(zip(self._lanes, parts, strict=True))
 
     def _called(self, wave: Wave, number: int) -> None:

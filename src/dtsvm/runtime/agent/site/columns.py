@@ -21,10 +21,15 @@ from dtsvm.runtime.agent.node.identity import Identity, Nameless
 from dtsvm.runtime.agent.node.preparing import Preparing
 from dtsvm.runtime.agent.site.checkpoint import told_before
 from dtsvm.runtime.agent.site.config import Config, PrepareConfig, TaskConfig
+from dtsvm.runtime.privacy.budget import Budget
+from dtsvm.runtime.privacy.sums import NoisySums
 
-__all__ = ["begin_preparing", "is_held", "keep_agreed", "prepared", "want_anew"]
+__all__ = [
+    "BUDGET", "begin_preparing", "is_held", "keep_agreed", "noise", "prepared", "want_anew",
+]  # fmt: skip
 
 FILE = "agreed.json"
+BUDGET = "budget.json"  # what was spent of a node's privacy
 
 
 def begin_preparing(config: Config, identity: Identity | None) -> Preparing:
@@ -50,8 +55,15 @@ def begin_preparing(config: Config, identity: Identity | None) -> Preparing:
         config.name, config.network, tuple(told.neighbours(config.neighbours)), rows,
         identity or Nameless(), time.time_ns() // 1000, wishes.min_count, wishes.missing_columns,
         labels, config.couple, config.class_weight, config.prepare is None, wishes.sparse, agreed,
-        generation,
+        generation, noise=noise(config),
     )  # fmt: skip
+
+
+def noise(config: Config) -> NoisySums | None:
+    """Return what adds noise to sums, if the level of privacy asks for that."""
+    if config.privacy.level != "dp":
+        return None
+    return NoisySums(Budget(config.privacy, config.folder / BUDGET))
 
 
 def _first(config: Config, task: str, given: TaskConfig) -> tuple[Records | None, NDArray[Any]]:
@@ -75,6 +87,8 @@ def _records(config: Config, given: TaskConfig, path: Path) -> tuple[Records | N
 
 def is_held(config: Config, task: str, y: NDArray[Any]) -> NDArray[np.bool_]:
     """Which rows of a task are held out here; the node needs nobody to choose them."""
+    if config.privacy.level == "dp":
+        y = np.zeros(len(y))  # which rows are held out must not follow from others' labels
     return held_out(f"{config.name} {task}", config.holdout, 0, y, None)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,8 @@ SECTIONS = (
     "timing", "tasks", "metrics", "prepare", "holdout", "privacy", "class_weight",
     "probability",
 )  # fmt: skip
+
+PREPARATION = 0.1  # share of a privacy budget for sums before the first round
 
 
 @dataclass(frozen=True)
@@ -217,13 +219,26 @@ def _privacy(path: Path, content: dict[str, Any]) -> Privacy:
     found = Privacy.checked(str(path), **given)
     if found.level != "dp":
         return found
-    for name in ("prepare", "holdout", "class_weight", "probability"):
-        if content.get(name):
-            raise ParameterError(
-                f"{path}: '{name}' adds up numbers without noise, which differential privacy does "
-                "not allow. Leave it out, and scale columns by numbers that are known to all."
-            )
+    if content.get("probability"):
+        raise ParameterError(
+            f"{path}: 'probability' adds up numbers without noise, which differential privacy does "
+            "not allow. Leave it out; the sign of a decision value needs none."
+        )
+    if "prepare" in content and not found.ranges:
+        raise ParameterError(
+            f"{path}: under differential privacy a column's range must not be found by looking at "
+            "rows. Write what every column may hold, such as age = [0, 120] or "
+            'ward = ["north", "south"], under [privacy.ranges].'
+        )
+    is_summed = "prepare" in content or content.get("class_weight") == "balanced"
+    if is_summed != bool(found.preparation):
+        found = replace(found, preparation=PREPARATION if is_summed else 0.0)
     for task, lines in content["tasks"].items():
+        if is_summed and len(lines.get("labels", ())) != 2:
+            raise ParameterError(
+                f"{path}: under differential privacy nobody is told which labels were found; write "
+                f"those of task {task!r} as labels = [negative, positive]."
+            )
         if "weight" in lines or len(lines.get("labels", ())) > 2:
             raise ParameterError(
                 f"{path}: task {task!r} has weights or more than two labels, so that one row may "

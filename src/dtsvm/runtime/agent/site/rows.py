@@ -170,6 +170,13 @@ class SiteRows:
         found = class_weights(spelled, every, counts, owner)
         return dict(zip(every, found, strict=True))
 
+    @property
+    def heaviest(self) -> float:
+        """The largest weight of a class, which everybody knows; 1 if there are none."""
+        if self._weights is None:
+            return 1.0
+        return max(float(some.max()) for some in self._weights.values())
+
     def described(self) -> str:
         """What all nodes' rows must be made of, for a sentence where they are not."""
         text = ", ".join(self.feature_names or ())

@@ -23,14 +23,15 @@ from dtsvm.runtime.agent.node.model import chosen_model, node_model
 from dtsvm.runtime.agent.node.node import Node
 from dtsvm.runtime.agent.node.scoring import count_answers
 from dtsvm.runtime.agent.site.checkpoint import Told, dump, restore, told_before
+from dtsvm.runtime.agent.site.columns import BUDGET
 from dtsvm.runtime.agent.site.config import Config
 from dtsvm.runtime.agent.site.rows import Block, SiteRows
-from dtsvm.runtime.privacy.veil import make_veil
+from dtsvm.runtime.privacy.sums import NoisySums
+from dtsvm.runtime.privacy.veil import Noisy, make_veil
 
 __all__ = ["Site"]
 
 Floats = NDArray[np.float64]
-BUDGET = "budget.json"  # what was spent of a node's privacy
 LATER = "later"  # folder of the files that were added while training
 
 
@@ -96,6 +97,7 @@ class Site:
             self.rows.described(), make_veil(config.privacy, config.folder / BUDGET),
             config.chooses,
         )  # fmt: skip
+        node.veil.heaviest = self.rows.heaviest
         for task, block in self.rows.first.items():
             if task not in self.told.left:
                 self._enter(node, task, block)
@@ -116,7 +118,13 @@ class Site:
                 node.add_rows(task, more.X, lanes, rows.weight(task, more))
 
     def count(self, task: str, n_lanes: int) -> Floats:
-        """Count what the node's classifier says of the rows held out here."""
+        """Count what the node's classifier says of the rows held out here, with noise if asked."""
+        veil = self.node.veil
+        if not isinstance(veil, Noisy) or task not in self.node.tasks:
+            return self._count(task, n_lanes)
+        return NoisySums(veil.budget).evaluated(task, lambda: self._count(task, n_lanes))
+
+    def _count(self, task: str, n_lanes: int) -> Floats:
         n_labels = max(n_lanes, 2)
         block = self.rows.held.get(task)
         if block is None or not len(block.y) or task not in self.node.tasks:

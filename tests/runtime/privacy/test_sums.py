@@ -68,7 +68,7 @@ def test_nodes_agree_on_a_plan_near_that_of_the_pooled_rows_and_tell_it_again_af
     tmp_path,
 ):
     network = Network.line(["a", "b", "c"])
-    rng = np.random.default_rng(1)
+    rng, drawn = np.random.default_rng(1), np.random.default_rng(2)
     frames = {name: table(rng, 2000) for name in network.nodes}
     labels = {"t": Labelled((0, 1), {0: 900, 1: 1100})}
 
@@ -76,7 +76,7 @@ def test_nodes_agree_on_a_plan_near_that_of_the_pooled_rows_and_tell_it_again_af
         return Preparing(
             name, 7, tuple(network.neighbours(name)), [frame_records(frames[name])], Nameless(),
             incarnation=1, labels=labels, class_weight="balanced",
-            noise=NoisySums(Budget(CHOSEN, tmp_path / f"{name}.json")),
+            noise=NoisySums(Budget(CHOSEN, tmp_path / f"{name}.json"), drawn.standard_normal),
         )  # fmt: skip
 
     for _ in range(2):  # the second time nothing is paid for
@@ -95,9 +95,9 @@ def test_nodes_agree_on_a_plan_near_that_of_the_pooled_rows_and_tell_it_again_af
     exact = run_alone(agreeing(pooled), lambda vector: vector)
     assert found[0].plan.names == exact.names
     for noisy, true in zip(found[0].plan.features, exact.features, strict=True):
-        assert noisy.mean == pytest.approx(true.mean, abs=1.0)
-        assert noisy.scale == pytest.approx(true.scale, rel=0.1)
-    assert sum(found[0].counts["t"]) == pytest.approx(6000, abs=300)
+        assert noisy.mean == pytest.approx(true.mean, abs=2.0)
+        assert noisy.scale == pytest.approx(true.scale, rel=0.2)
+    assert sum(found[0].counts["t"]) == pytest.approx(6000, abs=100)
     said = nodes["b"]._known["a"].labels["t"]
     assert (said.given, said.counts) == ((0, 1), {})  # what its owner wrote, nothing that was found
 

@@ -11,7 +11,6 @@ to join, and who was away when it was agreed on is told.
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 from collections.abc import Generator, Mapping, Sequence
@@ -37,7 +36,7 @@ from dtsvm.runtime.agent.node.identity import Identity
 from dtsvm.runtime.agent.node.masks import pairs
 from dtsvm.runtime.agent.node.names import check_name, is_task
 from dtsvm.runtime.agent.node.statement import WISHES, Statement
-from dtsvm.runtime.agent.node.wave import Parcel, Tree, Wave
+from dtsvm.runtime.agent.node.wave import Tree, Wave, parcel_words, read_parcel
 from dtsvm.runtime.privacy.sums import NoisySums
 
 __all__ = ["Preparing", "is_preparing"]
@@ -304,7 +303,7 @@ class Preparing:
             "generation": self.generation,
             "asks": neighbour not in self._met,
             "epoch": self._epoch,
-            "waves": {n: _parcel_words(w.parcel(neighbour)) for n, w in self._waves.items()},
+            "waves": {n: parcel_words(w.parcel(neighbour)) for n, w in self._waves.items()},
         }
         if self._digests.get(neighbour) != self._digest():
             said["statements"] = [vars(one) for _, one in sorted(self._known.items())]
@@ -365,7 +364,7 @@ class Preparing:
             self._take_over(agreed)
         if said["epoch"] == self._epoch:
             for name, wave in self._waves.items():
-                wave.hear(peer, _read_parcel(said["waves"][name]))
+                wave.hear(peer, read_parcel(said["waves"][name]))
 
     def _take_over(self, agreed: Agreed) -> None:
         """Go on with what a neighbour has agreed on, if this node's own rows fit it."""
@@ -397,13 +396,3 @@ class Preparing:
             raise ValueError("a statement about no tasks")
         _ = one.schema  # refuses what is no schema
         return one
-
-
-def _parcel_words(parcel: Parcel) -> list[Any]:
-    up, down = (base64.b64encode(part).decode() for part in (parcel.up, parcel.down))
-    return [parcel.wanted, parcel.done, up, down]
-
-
-def _read_parcel(words: Any) -> Parcel:
-    wanted, done, up, down = words
-    return Parcel(int(wanted), int(done), base64.b64decode(up), base64.b64decode(down))

@@ -10,16 +10,18 @@ changes, all begins anew: terms of two rosters never meet, for the masks would n
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dtsvm.runtime.agent.node.masks import WIDTH, add, decode, encode, masked
 
-__all__ = ["Parcel", "Tree", "Wave"]
+__all__ = ["Parcel", "Tree", "Wave", "parcel_words", "read_parcel"]
 
 Floats = NDArray[np.float64]
 Words = NDArray[np.uint64]
@@ -218,3 +220,15 @@ class Wave:
 
 def _words(data: bytes) -> Words:
     return np.frombuffer(data, "<u8").reshape(-1, 2).astype(np.uint64)
+
+
+def parcel_words(parcel: Parcel) -> list[Any]:
+    """Return a parcel as plain JSON values."""
+    up, down = (base64.b64encode(part).decode() for part in (parcel.up, parcel.down))
+    return [parcel.wanted, parcel.done, up, down]
+
+
+def read_parcel(words: Any) -> Parcel:
+    """Read what `parcel_words` wrote."""
+    wanted, done, up, down = words
+    return Parcel(int(wanted), int(done), base64.b64decode(up), base64.b64decode(down))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from dtsvm.runtime.agent.node.names import check_address, check_name, is_task
 from dtsvm.runtime.agent.node.timing import Timing
 from dtsvm.runtime.agent.process.credentials import Credentials
 from dtsvm.runtime.agent.site.certificates import read_revoked
+from dtsvm.runtime.agent.site.level import read_privacy
 
 __all__ = ["AUTO", "Common", "Config", "PrepareConfig", "TaskConfig", "read_config", "to_toml"]
 
@@ -29,8 +30,6 @@ SECTIONS = (
     "timing", "tasks", "metrics", "prepare", "holdout", "privacy", "class_weight",
     "probability",
 )  # fmt: skip
-
-PREPARATION = 0.1  # share of a privacy budget for sums before the first round
 
 
 @dataclass(frozen=True)
@@ -153,7 +152,7 @@ def read_config(path: Path) -> Config:
         tls={name: folder / str(file) for name, file in content.get("tls", {}).items()},
         metrics=check_address(content["metrics"]) if "metrics" in content else None,
         prepare=_prepare(path, content["prepare"]) if "prepare" in content else None,
-        privacy=_privacy(path, content),
+        privacy=read_privacy(path, content),
         holdout=_holdout(path, content.get("holdout", 0.0)),
         class_weight=_class_weight(path, content.get("class_weight")),
         probability=_is_true(path, "probability", content.get("probability", False)),
@@ -208,43 +207,6 @@ def _holdout(path: Path, given: Any) -> float:
     if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given < 1:
         raise ParameterError(f"{path}: holdout must be a share from 0 to 1. Got {given!r} instead.")
     return float(given)
-
-
-def _privacy(path: Path, content: dict[str, Any]) -> Privacy:
-    given = content.get("privacy", {})
-    known = [f.name for f in fields(Privacy)]
-    for name in given if isinstance(given, dict) else [given]:
-        if name not in known:
-            raise ParameterError(f"{path}: [privacy] has {name!r}. {did_you_mean(name, known)}")
-    found = Privacy.checked(str(path), **given)
-    if found.level != "dp":
-        return found
-    if content.get("probability"):
-        raise ParameterError(
-            f"{path}: 'probability' adds up numbers without noise, which differential privacy does "
-            "not allow. Leave it out; the sign of a decision value needs none."
-        )
-    if "prepare" in content and not found.ranges:
-        raise ParameterError(
-            f"{path}: under differential privacy a column's range must not be found by looking at "
-            "rows. Write what every column may hold, such as age = [0, 120] or "
-            'ward = ["north", "south"], under [privacy.ranges].'
-        )
-    is_summed = "prepare" in content or content.get("class_weight") == "balanced"
-    if is_summed != bool(found.preparation):
-        found = replace(found, preparation=PREPARATION if is_summed else 0.0)
-    for task, lines in content["tasks"].items():
-        if is_summed and len(lines.get("labels", ())) != 2:
-            raise ParameterError(
-                f"{path}: under differential privacy nobody is told which labels were found; write "
-                f"those of task {task!r} as labels = [negative, positive]."
-            )
-        if "weight" in lines or len(lines.get("labels", ())) > 2:
-            raise ParameterError(
-                f"{path}: task {task!r} has weights or more than two labels, so that one row may "
-                "count several times; differential privacy is proved for rows that count once."
-            )
-    return found
 
 
 def _prepare(path: Path, given: Any) -> PrepareConfig:

@@ -5,6 +5,8 @@ A penalty changes the speed, never the answer. `start_penalty` says where to beg
     ρ = 9 τ √(C √(ε₁ε₂) / A) for the weights,   ½ ρ / σ² for the bias
 
 with τ the flow a link carries for a unit of imbalance at a node, and σ² the mean squared feature.
+Where C is tiny and rows are few a bias has far to go and little that drives it, n̄ C a node: lanes
+of a choice begin with ½ ρ min(1/σ², 8 n̄ C (1/ε₁ + 1/ε₂)), see `light_bias`.
 `kernel.decide_level` then looks, at checks, at what links really carry: multipliers of length
 ‖λ‖ for classifiers of length ‖x‖, so the scale of a penalty is ‖λ‖ / ‖x‖. It is 2½ times that at
 first; later, when the tail of the iteration shows itself, more while linked agents disagree more
@@ -23,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csc_array, diags_array
 from scipy.sparse.linalg import splu
 
-__all__ = ["link_flow", "start_penalty"]
+__all__ = ["light_bias", "link_flow", "start_penalty"]
 
 DENSE_NODES, PROBES = 200, 32
 
@@ -34,6 +36,11 @@ def start_penalty(
     """Return ρ of the weights and of the bias to begin with, in the units of the step."""
     weights = 9.0 * flow * np.sqrt(C * np.sqrt(reg[0] * reg[1]) / n_agents)
     return float(weights), float(0.5 * weights / mean_square)
+
+
+def light_bias(box: float, reg: tuple[float, float], mean_square: float) -> float:
+    """What share of its usual penalty a bias begins with, if Σ box of an agent's rows is `box`."""
+    return min(1.0, 8.0 * box * (1.0 / reg[0] + 1.0 / reg[1]) * mean_square)
 
 
 def link_flow(n_nodes: int, links: NDArray[np.int64]) -> float:

@@ -6,7 +6,7 @@ A plan is derived anew after every change and never written; compiled code takes
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dtsvm.kernel import compiled
 from dtsvm.problem.settings import Settings
-from dtsvm.rounds.penalty import link_flow, start_penalty
+from dtsvm.rounds.penalty import light_bias, link_flow, start_penalty
 from dtsvm.rounds.tables import BIASES, Tables
 
 __all__ = ["ITERATES", "MANY_ROWS", "Elsewhere", "Plan", "derive", "find_parts", "row_sums"]
@@ -101,6 +101,30 @@ class Plan:
         """Return room for one more thread's work."""
         return compiled.Work(self.tables.n_features + 1, int(self.n_rows.max(initial=0)))
 
+    def only(self, some: Slots) -> Plan:
+        """Return the plan of these sets alone, in this order; the others fall silent."""
+        parts = [self.parts[s] for s in some.tolist()]
+        number = np.full(len(self.parts) + 1, -1, np.int64)
+        number[some] = np.arange(len(some))
+        set_number = number[self.set_number]
+        used = self.used[set_number[self.used] >= 0]
+        firsts = self.firsts[set_number[self.tables.ends["owner"][self.firsts]] >= 0]
+        agents, ends = self.share(used, firsts)
+        return replace(
+            self, used=used, firsts=firsts, parts=parts, agents=agents, ends=ends,
+            boxes=[self.boxes[s] for s in some.tolist()], set_number=set_number,
+            traffic=_traffic(self.tables, firsts),
+        )  # fmt: skip
+
+    def traffic_of_sets(self) -> Slots:
+        """Messages and bytes over network links in a round, set by set, (n_sets, 2)."""
+        ends = self.tables.ends
+        across = self.firsts[ends["is_across"][self.firsts] > 0]
+        mine = self.set_number[ends["owner"][across]]
+        links = np.bincount(mine, minlength=len(self.parts))
+        wide = np.bincount(mine, ends["is_wide"][across], len(self.parts)).astype(np.int64)
+        return np.stack([2 * links, 16 * (self.tables.n_features + 1) * (links + wide)], axis=1)
+
     def set_of(self, agent: int) -> int:
         """Which of the sets an agent is in."""
         return int(self.set_number[agent])
@@ -120,8 +144,12 @@ def derive(
     elsewhere: Elsewhere,
     parts: tuple[Slots, Slots],
     has_offset: NDArray[np.uint8],
+    has_light_bias: bool = False,
 ) -> Plan:
-    """Derive the plan for the tables as they are, from `find_parts`; `has_offset` is by slot."""
+    """Derive the plan for the tables as they are, from `find_parts`; `has_offset` is by slot.
+
+    `has_light_bias` : whether biases begin as `penalty.light_bias` says.
+    """
     capacity, used = tables.agents.capacity, tables.agents.used
     row_lists = [tables.row_slots[a] for a in used.tolist()]
     row_order = np.concatenate(row_lists) if row_lists else np.zeros(0, np.int64)
@@ -136,6 +164,9 @@ def derive(
     ends_over = partial(_end_record, tables, settings, end_order)
     ends = ends_over(firsts)
     start = _start_penalties(tables, settings, (sets, set_number, ends), (size, square), elsewhere)
+    boxes = [box for _, _, box in masses]
+    if has_light_bias:
+        _lighten(start, tables, (sets, boxes, size, square))
     reg = _regularisers(tables, square)
     columns = {
         **{name: tables.agents.open(name) for name in ITERATES},
@@ -148,7 +179,7 @@ def derive(
     return Plan(
         tables, used, firsts, sets, *parts, size, _traffic(tables, firsts), rows,
         compiled.Agents(columns), ends, n_rows, row_order, end_order, start, reg,
-        [box for _, _, box in masses], (columns, ends_over), set_number,
+        boxes, (columns, ends_over), set_number,
     )  # fmt: skip
 
 
@@ -307,6 +338,18 @@ def _start_penalties(
                 float(C[a]), (float(reg[a, 0]), float(reg[a, 1])), size[a], float(square[a]),
             )  # fmt: skip
     return start
+
+
+def _lighten(
+    start: Floats, tables: Tables, found: tuple[list[Slots], list[float], Floats, Floats]
+) -> None:
+    """Let biases begin with the share of their penalty that `light_bias` says."""
+    sets, boxes, size, square = found
+    reg = tables.agents["reg"]
+    for agents, box in zip(sets, boxes, strict=True):
+        a = int(agents[0])
+        both = float(reg[a, 0]), float(reg[a, 1])
+        start[agents, 1] *= light_bias(box / float(size[a]), both, float(square[a]))
 
 
 def _regularisers(tables: Tables, square: Floats) -> Floats:

@@ -53,6 +53,7 @@ class State:
         self.before = 0  # rounds until then
         self.snapshots = Snapshots(self.tables)
         self._elsewhere = Elsewhere()
+        self._has_light_bias = False
         self._plan: Plan | None = None
 
     # Changes
@@ -151,6 +152,16 @@ class State:
         self.settings = settings
         self._touch()
 
+    def price(self, agents: Slots, C: float) -> None:
+        """Give some agents a C of their own, before they begin."""
+        self.tables.set(agents, replace(self.settings, C=C))
+        self._touch()
+
+    def lighten_biases(self) -> None:
+        """Let links pull at biases the less the smaller C is: see `penalty.light_bias`."""
+        self._has_light_bias = True
+        self._touch()
+
     def _touch(self) -> None:
         self.before += self.age
         self.age = 0
@@ -183,7 +194,8 @@ class State:
         tables = self.tables
         parts = find_parts(tables)
         has_offset = self.iterates.balance_offsets(tables.agents.used, parts)
-        self._plan = derive(tables, self.settings, self._elsewhere, parts, has_offset)
+        self._plan = derive(tables, self.settings, self._elsewhere, parts, has_offset,
+                            self._has_light_bias)  # fmt: skip
         self.iterates.merge_levels(self._plan.parts)
         self.pull_anew()
 

@@ -81,9 +81,9 @@ class Tables:
     def set(self, slots: Slots, settings: Settings) -> None:
         """Let agents go on with other settings."""
         self._write_settings(slots, settings)
-        for agent in slots.tolist():
-            mine = self.row_slots[agent]
-            self.rows.open("box")[mine] = settings.C * self.rows["weight"][mine]
+        some = [np.zeros(0, np.int64), *(self.row_slots[agent] for agent in slots.tolist())]
+        mine = np.concatenate(some)
+        self.rows.open("box")[mine] = settings.C * self.rows["weight"][mine]
 
     def promote(self, relay: int) -> None:
         """Let a relay take part: from now on it counts."""

@@ -14,12 +14,18 @@ Ints = NDArray[np.int64]
 DIGIT, N_DIGITS = 5, 7  # bits: sign and exponent are 12, so 23 of the fraction
 
 
-def best_bias(scores: Floats, y: Floats, group: NDArray[np.int64], n_groups: int) -> Floats:
+def best_bias(
+    scores: Floats,
+    y: Floats,
+    group: NDArray[np.int64],
+    n_groups: int,
+    weight: Floats | None = None,
+) -> Floats:
     """Return, for given weights, the bias nearest to 0 that minimises each group's hinge loss.
 
-    Σ max(0, 1 − y (s + b)) bends at the points y − s. Its slope is minus the number P of positive
-    rows on the far left and rises by one at every bend, so it is least between the P-th and the
-    next of them. `finding_bias` finds it where rows are at many nodes.
+    Σ cᵢ max(0, 1 − y (s + b)) bends at the points y − s. Its slope is minus the total c of positive
+    rows on the far left and rises by cᵢ at every bend: it is least where it changes its sign.
+    `finding_bias` finds it where rows are at many nodes.
 
     Parameters
     ----------
@@ -31,6 +37,8 @@ def best_bias(scores: Floats, y: Floats, group: NDArray[np.int64], n_groups: int
         Which classifier each row belongs to, from 0.
     n_groups : int
         How many there are; one without rows gets 0.
+    weight : ndarray of shape (n_rows,), optional
+        c, 1 by default.
 
     Examples
     --------
@@ -40,15 +48,23 @@ def best_bias(scores: Floats, y: Floats, group: NDArray[np.int64], n_groups: int
     >>> best_bias(s, y, np.zeros(4, int), 1).tolist()  # anything from -3 to 1 does as well
     [0.0]
     """
+    c = np.ones(len(y)) if weight is None else weight
     bends = y - scores
     order = np.lexsort((bends, group))
     counts = np.bincount(group, minlength=n_groups)
-    positives = np.bincount(group, y > 0, n_groups).astype(np.int64)
+    first = np.cumsum(counts) - counts
+    risen = np.concatenate([[0.0], np.cumsum(c[order])])
+    positive = np.bincount(group, c * (y > 0), n_groups)
+    slope = risen[1:] - np.repeat(risen[first] + positive, counts)  # right of every bend
+    little = 1e-9 * np.repeat(risen[first + counts] - risen[first], counts)
     ends = np.concatenate([[-np.inf], bends[order], [np.inf]])
-    at = np.cumsum(counts) - counts + positives  # of the P-th bend, one being in front
-    low = np.where(positives > 0, ends[at], -np.inf)
-    high = np.where(positives < counts, ends[np.minimum(at + 1, len(ends) - 1)], np.inf)
-    return np.asarray(np.clip(0.0, low, high))
+    # So many bends of a group lie where the slope is still below 0, or not yet above it.
+    mine = group[order]
+    falling = np.bincount(mine, slope < -little, n_groups).astype(np.int64)
+    level = np.bincount(mine, slope <= little, n_groups).astype(np.int64)
+    low = np.where(positive > 0, ends[np.minimum(first + falling + 1, len(ends) - 1)], -np.inf)
+    high = np.where(level < counts, ends[np.minimum(first + level + 1, len(ends) - 1)], np.inf)
+    return np.asarray(np.clip(0.0, np.minimum(low, high), high))
 
 
 def finding_bias(

@@ -46,7 +46,11 @@ LEAST = 1e-3  # a candidate with less of every task is not trained on all rows
 
 @dataclass(frozen=True)
 class Held:
-    """The rows of the nodes that are here: `y` is ±1, `task` and `fold` count from 0."""
+    """The rows of the nodes that are here: `y` is ±1, `task` and `fold` count from 0.
+
+    `weight` is what each row's loss is multiplied by, in training and when it is held out; 1 if it
+    is None.
+    """
 
     X: Any  # dense or CSR
     y: Floats
@@ -54,6 +58,7 @@ class Held:
     fold: Ints
     n_tasks: int
     n_folds: int
+    weight: Floats | None = None
 
 
 class Lane(NamedTuple):

@@ -1,43 +1,52 @@
-"""Candidates trained over the network: a session each, its folds side by side as groups in it."""
+"""Candidates trained over the network: lanes side by side, each until it is certified.
+
+A lane is one candidate on one set of rows. Lanes whose rows are as long as each other's share a
+session, its rows and its set-up: with company a lane has one agent a node, on lifted rows; alone,
+one a node and task. Lanes that are done fall silent. A session takes as many as the cache holds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dtsvm.problem import Network, TaskModel
-from dtsvm.rounds import Info, Status
-from dtsvm.select import Candidate, Held, Job, Lane, Lift, best_bias, compact, first_alike
+from dtsvm.problem import Network
+from dtsvm.rounds import Info, Status, average
+from dtsvm.runtime.apart import Ended, train_apart
+from dtsvm.select import Candidate, Held, Job, Lift, best_bias, compact, first_alike
 from dtsvm.svm.company import Alone
 from dtsvm.svm.session import Session
 from dtsvm.svm.training import Training
 
-__all__ = ["Lanes", "Progress"]
+__all__ = ["Lanes", "Problem", "Progress", "Unit"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+MOST = 60_000  # numbers in the estimates of one session: its rounds stay in the cache
 NOTHING = Info(Status.CONVERGED, 0, 0.0, 0.0, 0.0, 0.0, 0, 0, 0.0)
-Trained = tuple[Info, Floats, dict[Hashable, Floats]]  # (lane, task, p + 1); by node, last lane
 
 
-class Found(NamedTuple):
-    """One classifier with the bias last: the network's, and each holder's own."""
+class Unit(NamedTuple):
+    """One lane of one job: which job, its candidate, rows and sides."""
 
+    job: int
+    candidate: Candidate
+    rows: Ints
+    side: Floats
+
+
+class Trained(NamedTuple):
+    """What became of a unit: every task's classifier, bias last, and those its nodes found."""
+
+    info: Info
     whole: Floats
     nodes: dict[Hashable, Floats]
-
-    @classmethod
-    def of(cls, model: TaskModel, bias: float) -> Found:
-        """Move the biases by what the network's lacks."""
-        shift = np.zeros(model.coef.shape[1] + 1)
-        shift[-1] = bias - model.intercept[0]
-        whole = np.append(model.coef[0], model.intercept) + shift
-        return cls(whole, {node: own[0] + shift for node, own in model.nodes.items()})
 
 
 class Progress(NamedTuple):
@@ -49,12 +58,24 @@ class Progress(NamedTuple):
     info: Info
 
 
+class Problem(NamedTuple):
+    """The rows of a session: which of X, their labels ±1, and whose each is.
+
+    `C` is of every owner; nobody who trains has rows of one class only.
+    """
+
+    X: Any
+    rows: Ints
+    y: Floats
+    owner: Ints
+    C: Floats
+
+
 @dataclass
 class Lanes:
     """Trains candidates on lanes of the same rows, over one network.
 
-    A candidate that trains tasks together has one agent a node and lane, on lifted rows; alone, one
-    a node, task and lane. Nodes without rows pass messages on.
+    Nodes without rows pass messages on.
 
     Parameters
     ----------
@@ -67,7 +88,7 @@ class Lanes:
     mean_square : float
         Mean squared length of a row.
     tol, max_rounds : float, int
-        When a session ends.
+        When a lane ends.
     n_threads : int
         Sessions at a time.
     on_lane : callable, optional
@@ -90,176 +111,264 @@ class Lanes:
     _lifted: dict[Any, Any] = field(default_factory=dict)
 
     def __call__(self, jobs: list[Job]) -> list[Floats]:
-        """Train; what each node found by itself is kept in `by_node`, of the last call's lanes."""
-        stage: list[tuple[Candidate, Info]] = []
-        self.stages.append(stage)
+        """Train; what each node found by itself is kept in `by_node`, of jobs of one lane."""
         first = first_alike(jobs)
-        some = [job for k, job in enumerate(jobs) if first[k] == k]
-        trained = self._train_all([*zip(sorted(set(first)), some, strict=True)], stage)
-        for k, job in enumerate(jobs):
-            self.by_node[job.candidate] = trained[first[k]][2]
-        return [trained[first[k]][1] for k in range(len(jobs))]
-
-    def _train_all(
-        self, jobs: list[tuple[int, Job]], stage: list[tuple[Candidate, Info]]
-    ) -> dict[int, Trained]:
-        """Train this process's candidates, and hear of those of others."""
-        mine = self.company.turn(jobs)
-        found: dict[int, Trained] = {}
-        pool = ThreadPoolExecutor(self.n_threads)
-        try:
-            each = pool.map(self._train, [job for _, job in mine])
-            for (k, job), one in zip(mine, each, strict=True):
-                found[k] = one
+        some = {k: jobs[k] for k in sorted(set(first))}
+        mine = dict(self.company.turn(list(some.items())))
+        found: dict[int, list[Trained]] = {k: [] for k in mine}
+        n_done = 0
+        for k, one in self._train_all(self._batches(mine)):
+            found[k].append(one)
+            if len(found[k]) == len(jobs[k].lanes):
+                n_done += 1
                 if self.on_lane:
-                    self.on_lane(Progress(len(found), len(mine), job.candidate, one[0]))
-        finally:  # Ctrl-C waits for no candidate that has not begun
-            pool.shutdown(cancel_futures=True)
+                    end = jobs[k].candidate, _joined(found[k])
+                    self.on_lane(Progress(n_done, len(mine), *end))
         if not self.company.is_alone:
             found = _heard(self.company, found, self.where[0])
-        stage += [(job.candidate, found[k][0]) for k, job in jobs]
+        self.stages.append([(job.candidate, _joined(found[k])) for k, job in some.items()])
+        for k, job in enumerate(jobs):
+            if len(job.lanes) == 1:
+                self.by_node[job.candidate] = found[first[k]][0].nodes
+        return [np.stack([one.whole for one in found[first[k]]]) for k in range(len(jobs))]
+
+    def _batches(self, jobs: dict[int, Job]) -> list[list[Unit]]:
+        """Put lanes of equally long rows together, as many as the cache holds."""
+        kinds: dict[Any, list[Unit]] = {}
+        for k, (candidate, lanes) in jobs.items():
+            for lane in lanes:
+                kinds.setdefault(candidate.family[:2], []).append(Unit(k, candidate, *lane))
+        batches = []
+        for units in kinds.values():
+            lift = self._lift(units[0].candidate)
+            n = max(1, MOST // (lift.width * len(self.network)))
+            batches += [units[i : i + n] for i in range(0, len(units), n)]
+        return batches
+
+    def _train_all(self, batches: list[list[Unit]]) -> Iterable[tuple[int, Trained]]:
+        """Train batches, so many at a time, in order."""
+        if self.n_threads == 1 or len(batches) == 1:
+            each: Iterable[list[Trained]] = map(self._train, batches)
+            yield from _named(batches, each)
+            return
+        for units in batches:  # threads share it
+            self._lifted_rows(units[0].candidate)
+        pool = ThreadPoolExecutor(self.n_threads)
+        try:
+            yield from _named(batches, pool.map(self._train, batches))
+        finally:  # Ctrl-C waits for no batch that has not begun
+            pool.shutdown(cancel_futures=True)
+
+    def _train(self, units: list[Unit]) -> list[Trained]:
+        """Train a batch: every unit, or every task of it, for itself."""
+        started = perf_counter()
+        held, is_alone = self.held, units[0].candidate.family.is_alone
+        n_each = held.n_tasks if is_alone else 1
+        rows = np.concatenate([unit.rows for unit in units])
+        unit = np.repeat(np.arange(len(units)), [len(one.rows) for one in units])
+        side = np.stack([one.side for one in units])
+        y, owner = held.y[rows], unit
+        if is_alone:
+            owner = unit * n_each + held.task[rows]
+        else:
+            y = y * side[unit, held.task[rows]]
+        prices = np.repeat([one.candidate.C for one in units], n_each)
+        X = held.X if is_alone else self._lifted_rows(units[0].candidate)
+        answers = self._answers(units, Problem(X, rows, y, owner, prices))
+        spent = (perf_counter() - started) / len(units)
+        return [
+            self._of_unit(units[u], answers, slice(u * n_each, (u + 1) * n_each), spent)
+            for u in range(len(units))
+        ]
+
+    def _of_unit(self, unit: Unit, answers: _Answers, owners: slice, spent: float) -> Trained:
+        """One unit's classifiers, from those of its lane or its tasks."""
+        ends = [end for end in answers.ended[owners] if end is not None]
+        info = _info(ends, spent)
+        whole = answers.whole[owners]
+        own = {node: at[owners] for node, at in answers.nodes.items()}
+        if unit.candidate.family.is_alone:
+            return Trained(info, whole, own)
+        lift, side = self._lift(unit.candidate), unit.side[:, None]
+        return Trained(
+            info, lift.classifiers(whole[0]) * side,
+            {node: lift.classifiers(u[0]) * side for node, u in own.items()},
+        )  # fmt: skip
+
+    def _answers(self, units: list[Unit], problem: Problem) -> _Answers:
+        """Train those who have rows of both classes; the others have no weights and a side."""
+        X, rows, y, owner, prices = problem
+        n = len(prices)
+        n_rows, balance = np.bincount(owner, minlength=n), np.bincount(owner, y, n)
+        is_open = np.abs(balance) < n_rows
+        whole = np.zeros((n, X.shape[1] + 1))
+        whole[:, -1] = np.where(is_open, 0.0, np.sign(balance))
+        keeps_nodes = len(units[0].rows) == len(self.held.y)
+        nodes = self._nodes_of(owner, rows, whole) if keeps_nodes else {}
+        ended: list[Ended | None] = [None] * n
+        if is_open.any():
+            mine = is_open[owner]
+            if not mine.all():
+                problem = problem._replace(rows=rows[mine], y=y[mine], owner=owner[mine])
+            session, ends = self._run(units, problem)
+            _take(session, whole, nodes)
+            shift = _best_biases(problem, whole, self._weight(problem.rows))
+            shift[is_open] -= whole[is_open, -1]
+            whole[is_open, -1] += shift[is_open]
+            for own in nodes.values():
+                own[is_open, -1] += shift[is_open]
+            for k, end in ends.items():
+                ended[k] = end
+        return _Answers(whole, nodes, ended)
+
+    def _nodes_of(self, owner: Ints, rows: Ints, whole: Floats) -> dict[Hashable, Floats]:
+        """What every holder answers before training; not a number where a node is no holder."""
+        names, node = self.where
+        found = {}
+        for v in np.unique(node[rows]).tolist():
+            here = np.unique(owner[node[rows] == v])
+            found[names[v]] = np.full(whole.shape, np.nan)
+            found[names[v]][here] = whole[here]
         return found
 
-    def _train(self, job: Job) -> Trained:
-        train = self._alone if job.candidate.family.is_alone else self._together
-        return train(job.candidate, job.lanes)
+    def _run(self, units: list[Unit], problem: Problem) -> tuple[Session, dict[int, Ended]]:
+        """Run a session; return it and how its owners ended."""
+        session = self._open(units, problem)
+        members, _ = session._need_rows()
+        session._place_relays_or_refuse()
+        ended = train_apart(members.state, tol=self.tol, max_rounds=self.max_rounds)
+        owner: dict[int, Any] = members.owners()
+        parts = members.state.plan.parts
+        return session, {owner[int(part[0])]: end for part, end in zip(parts, ended, strict=True)}
 
-    def _together(self, candidate: Candidate, lanes: Sequence[Lane]) -> Trained:
-        held = self.held
-        lift = Lift(candidate.family, held.X.shape[1], held.n_tasks, self.mean_square)
-        rows, lane_of = _stacked(lanes)
-        side = np.stack([lane.side for lane in lanes])
-        y = held.y[rows] * side[lane_of, held.task[rows]]
-        found, info = self._run(candidate, self._lifted_rows(lift), y, rows, lane_of)
-        v = np.zeros((len(lanes), lift.width + 1))
-        for k, one in found.items():
-            v[k] = one.whole
-        last = found.get(len(lanes) - 1)
-        own = {
-            node: lift.classifiers(u) * side[-1][:, None]
-            for node, u in (last.nodes.items() if last else ())
-        }
-        return info, lift.classifiers(v) * side[:, :, None], own
-
-    def _alone(self, candidate: Candidate, lanes: Sequence[Lane]) -> Trained:
-        held = self.held
-        rows, lane_of = _stacked(lanes)
-        what = lane_of * held.n_tasks + held.task[rows]
-        found, info = self._run(candidate, held.X, held.y[rows], rows, what)
-        out = np.zeros((len(lanes), held.n_tasks, held.X.shape[1] + 1))
-        own: dict[Hashable, Floats] = {}
-        for place, one in found.items():
-            k, t = divmod(place, held.n_tasks)
-            out[k, t] = one.whole
-            for node, u in one.nodes.items() if k == len(lanes) - 1 else ():
-                own.setdefault(node, np.full(out.shape[1:], np.nan))[t] = u
-        return info, out, own
-
-    def _run(
-        self, candidate: Candidate, X: Any, y: Floats, rows: Ints, what: Ints
-    ) -> tuple[dict[int, Found], Info]:
-        """Run a session on `rows` of X whose tasks, each for itself, are numbered by `what`.
-
-        Where all rows are of one class nothing needs training: no weights, and their side.
-        """
-        places, index, counts = np.unique(what, return_inverse=True, return_counts=True)
-        balance = np.bincount(index, y)
-        is_open = np.abs(balance) < counts
-        found = {
-            int(places[k]): self._one_class(X.shape[1], np.sign(balance[k]), rows[index == k])
-            for k in np.flatnonzero(~is_open).tolist()
-        }
-        mine = is_open[index]
-        if not mine.any():
-            return found, NOTHING
-        if not mine.all():
-            y, rows = y[mine], rows[mine]
-        tasks: list[Hashable] = places[is_open].tolist()
-        index = (np.cumsum(is_open) - 1)[index[mine]]
-        session = self._open(candidate, X, y, rows, (tasks, index))
-        before = session.info
-        info = session.run(self.max_rounds, tol=self.tol)
-        trained = _with_best_bias(session._task_models(tasks), X, y, rows, index)
-        return {**found, **dict(zip(places[is_open].tolist(), trained, strict=True))}, _since(
-            before, info
-        )
-
-    def _one_class(self, width: int, side: float, rows: Ints) -> Found:
-        nodes, node = self.where
-        whole = np.append(np.zeros(width), side)
-        return Found(whole, {nodes[v]: whole for v in np.unique(node[rows]).tolist()})
-
-    def _open(
-        self, candidate: Candidate, X: Any, y: Floats, rows: Ints, what: tuple[list[Hashable], Ints]
-    ) -> Session:
-        """Open a session over rows where they lie: ½‖w‖² + C Σ hinge for every task by itself."""
+    def _open(self, units: list[Unit], problem: Problem) -> Session:
+        """Open a session over rows where they lie: ½‖w‖² + C Σ hinge for every owner by itself."""
+        X, rows, y, owner, prices = problem
+        owners, index = np.unique(owner, return_inverse=True)
+        tasks: list[Hashable] = owners.tolist()
         session = Session(
-            self.network, C=candidate.C, common_reg=2.0, specific_reg=2.0, tol=self.tol,
+            self.network, C=float(prices[0]), common_reg=2.0, specific_reg=2.0, tol=self.tol,
             relays="auto", n_jobs=1,
         )  # fmt: skip
         nodes, node = self.where
-        tasks, index = what
         session._enter_all(
             Training(
                 X, rows, tasks, index, nodes, node[rows],
                 dict.fromkeys(tasks, (-1.0, 1.0)), (y > 0).astype(np.int64),
-                [[task] for task in tasks],
+                [[task] for task in tasks], self._weight(rows),
             )
         )  # fmt: skip
+        members, _ = session._need_rows()
+        members.state.lighten_biases()
+        slots = members.state.tables.agents.used
+        of_agent: dict[int, Any] = members.owners()
+        price = prices[np.array([of_agent[a] for a in slots.tolist()])]
+        for C in np.unique(price[price != prices[0]]).tolist():
+            members.state.price(slots[price == C], C)
         return session
 
-    def _lifted_rows(self, lift: Lift) -> Any:
-        key = lift.family[:2]
+    def _weight(self, rows: Ints) -> Floats | None:
+        return None if self.held.weight is None else self.held.weight[rows]
+
+    def _lift(self, candidate: Candidate) -> Lift:
+        held = self.held
+        return Lift(candidate.family, held.X.shape[1], held.n_tasks, self.mean_square)
+
+    def _lifted_rows(self, candidate: Candidate) -> Any:
+        key = candidate.family[:2]
+        if candidate.family.is_alone:
+            return self.held.X
         if key not in self._lifted:
-            self._lifted[key] = compact(lift.rows(self.held.X, self.held.task))
+            self._lifted[key] = compact(self._lift(candidate).rows(self.held.X, self.held.task))
         return self._lifted[key]
 
 
+class _Answers(NamedTuple):
+    """Classifiers (owner, p + 1): the network's and each holder's; and how each owner ended."""
+
+    whole: Floats
+    nodes: dict[Hashable, Floats]
+    ended: list[Ended | None]
+
+
+def _named(
+    batches: list[list[Unit]], each: Iterable[list[Trained]]
+) -> Iterable[tuple[int, Trained]]:
+    for units, found in zip(batches, each, strict=True):
+        yield from ((unit.job, one) for unit, one in zip(units, found, strict=True))
+
+
 def _heard(
-    company: Alone, found: dict[int, Trained], nodes: Sequence[Hashable]
-) -> dict[int, Trained]:
+    company: Alone, found: dict[int, list[Trained]], nodes: Sequence[Hashable]
+) -> dict[int, list[Trained]]:
     """Join what all processes trained, the same bits at each."""
     number = {node: i for i, node in enumerate(nodes)}
     said = [
-        [k, [str(info.status), *list(asdict(info).values())[1:]], answer.tolist(),
+        [k, [str(info.status), *list(asdict(info).values())[1:]], whole.tolist(),
          [[number[node], u.tolist()] for node, u in own.items()]]
-        for k, (info, answer, own) in found.items()
+        for k, some in found.items() for info, whole, own in some
     ]  # fmt: skip
-    every: dict[int, Trained] = {}
-    for k, (status, *numbers), answer, own in (
-        one for some in company.gather(said) for one in some
-    ):
-        info = Info(Status(status), *numbers)
-        every[k] = info, np.array(answer), {nodes[i]: np.array(u) for i, u in own}
+    every: dict[int, list[Trained]] = {}
+    for k, (status, *numbers), whole, own in (one for some in company.gather(said) for one in some):
+        mine = {nodes[i]: np.array(u) for i, u in own}
+        every.setdefault(k, []).append(
+            Trained(Info(Status(status), *numbers), np.array(whole), mine)
+        )
     return every
 
 
-def _with_best_bias(
-    models: Sequence[TaskModel], X: Any, y: Floats, rows: Ints, index: Ints
-) -> list[Found]:
-    """Give each classifier the bias nearest to 0 among the best for its weights."""
-    scores = np.zeros(len(y))
-    for k, one in enumerate(models):
-        mine = index == k
-        scores[mine] = X[rows[mine]] @ one.coef[0]
-    bias = best_bias(scores, y, index, len(models))
-    return [Found.of(one, b) for one, b in zip(models, bias.tolist(), strict=True)]
+def _take(session: Session, whole: Floats, nodes: dict[Hashable, Floats]) -> None:
+    """Read what a session's agents agreed on, and what each found."""
+    members, _ = session._need_rows()
+    state = members.state
+    agents = state.plan.used[state.tables.agents["is_relay"][state.plan.used] == 0]
+    owners = members.owners()
+    owner = np.array([owners[a] for a in agents.tolist()])
+    common, specific = average(state)
+    trained, index = np.unique(owner, return_inverse=True)
+    total = np.zeros((len(trained), whole.shape[1]))
+    np.add.at(total, index, common[agents] + specific[agents])
+    whole[trained] = total / np.bincount(index)[:, None]
+    if nodes:
+        own = state.estimate(agents).sum(axis=1)
+        place = {a: k for k, a in enumerate(agents.tolist())}
+        for node, held in members.at.items():
+            some: dict[Any, int] = {k: a for k, a in held.items() if a in place}
+            for k, a in some.items():
+                nodes[node][k] = own[place[a]]
 
 
-def _since(before: Info | None, info: Info) -> Info:
-    """What the last run of a session took; its own counts go on from run to run."""
-    if before is None:
-        return info
-    return replace(
-        info,
-        n_rounds=info.n_rounds - before.n_rounds,
-        messages_sent=info.messages_sent - before.messages_sent,
-        bytes_sent=info.bytes_sent - before.bytes_sent,
-        seconds=info.seconds - before.seconds,
-    )
+def _best_biases(problem: Problem, whole: Floats, weight: Floats | None) -> Floats:
+    """The bias nearest to 0 among the best for each owner's weights."""
+    X, rows, y, owner, prices = problem
+    if isinstance(X, np.ndarray) and len(whole) > len(X):
+        scores = np.einsum("ij,ij->i", X[rows], whole[owner, :-1])
+    elif isinstance(X, np.ndarray) or len(whole) < 100:
+        scores = np.asarray(X @ whole[:, :-1].T)[rows, owner]
+    else:
+        scores = np.asarray(X[rows].multiply(whole[owner, :-1]).sum(axis=1)).ravel()
+    return best_bias(scores, y, owner, len(prices), weight)
 
 
-def _stacked(lanes: Sequence[Lane]) -> tuple[Ints, Ints]:
-    """All lanes' rows one after the other, and each one's lane."""
-    rows = np.concatenate([lane.rows for lane in lanes])
-    return rows, np.repeat(np.arange(len(lanes)), [len(lane.rows) for lane in lanes])
+def _info(ends: Sequence[Ended], spent: float) -> Info:
+    """One end for problems that are trained side by side: the longest, the worst, all bytes."""
+    if not ends:
+        return NOTHING
+    status = Status.CONVERGED if all(end.is_certified for end in ends) else Status.MAX_ROUNDS
+    return Info(
+        status, max(end.n_rounds for end in ends), sum(end.objective for end in ends),
+        max(end.gap for end in ends), np.nan, np.nan, sum(end.messages_sent for end in ends),
+        sum(end.bytes_sent for end in ends), spent,
+    )  # fmt: skip
+
+
+def _joined(some: list[Trained]) -> Info:
+    """One end for a candidate's lanes."""
+    infos = [one.info for one in some]
+    late = [info.status for info in infos if info.status is not Status.CONVERGED]
+    return Info(
+        late[0] if late else Status.CONVERGED, max(info.n_rounds for info in infos),
+        sum(info.objective for info in infos), max(info.gap for info in infos), np.nan, np.nan,
+        sum(info.messages_sent for info in infos), sum(info.bytes_sent for info in infos),
+        sum(info.seconds for info in infos),
+    )  # fmt: skip

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dtsvm.problem import Network
-from dtsvm.select import Candidate, Held, moments, split
+from dtsvm.select import Held, Job, moments, split
 from dtsvm.svm.cv import DTSVMCV
-from dtsvm.svm.lanes import Lanes
+from dtsvm.svm.lanes import Lanes, Problem, Unit
 from dtsvm.svm.session import Session
 
 __all__ = ["LiveChoice"]
@@ -42,14 +42,19 @@ class WarmLanes(Lanes):
     numbers: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     kept: dict[Any, _Kept] = field(default_factory=dict)
 
-    def _open(
-        self, candidate: Candidate, X: Any, y: Floats, rows: Ints, what: tuple[list[Hashable], Ints]
-    ) -> Session:
+    def _batches(self, jobs: dict[int, Job]) -> list[list[Unit]]:
+        """A session a candidate: it is kept, and so are the names of its lanes."""
+        return [
+            [Unit(k, candidate, *lane) for lane in lanes] for k, (candidate, lanes) in jobs.items()
+        ]
+
+    def _open(self, units: list[Unit], problem: Problem) -> Session:
         nodes, node = self.where
-        tasks, index = what
+        X, rows, y, owner, _ = problem
         marks = 2 * self.numbers[rows] + (y > 0)
-        places = _by_agent([nodes[v] for v in node[rows]], [tasks[k] for k in index])
-        is_refit = len(rows) == len(self.held.y)
+        places = _by_agent([nodes[v] for v in node[rows]], owner.tolist())
+        candidate = units[0].candidate
+        is_refit = len(units[0].rows) == len(self.held.y)
         key = (*candidate.family[:2], candidate.C, is_refit)
         if key in self.kept:
             session, old = self.kept[key]
@@ -61,7 +66,7 @@ class WarmLanes(Lanes):
                     session.leave(node=v, task=task, allow_split=True)
             _cut_nodes(session, self.network)
         else:
-            session = super()._open(candidate, X, y, rows, what)
+            session = super()._open(units, problem)
         self.kept[key] = _Kept(session, {agent: marks[at] for agent, at in places.items()})
         return session
 

@@ -17,9 +17,9 @@ MEANING = {
         "row of a node, and one that only listens some of them."
     ),
     "masked": (
-        "Sums over the network are masked and links begin at hidden numbers: a neighbour that "
-        "follows the protocol and pools with nobody reads no row of a node that has two or more "
-        "neighbours. One that lies, or is a node's only neighbour, still can."
+        "Sums over the network are masked, links begin at hidden numbers and move by hidden "
+        "amounts: a neighbour that follows the protocol and pools with nobody has read no row of "
+        "a node with two or more neighbours. One that lies still can read every row."
     ),
 }
 

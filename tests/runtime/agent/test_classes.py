@@ -8,13 +8,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from meetings import Carrier, build, make_blocks, make_session
 from scipy.sparse import csr_array
 from sites import Agents, status
 from sklearn.svm import SVC
 from test_preparing import FEATURES, SITES, answers, three_sites
 
-from dtsvm import Network, Session
+from dtsvm import DTSVM, Network, Session
 from dtsvm.data.sample import read_site
 from dtsvm.errors import DataError
 from dtsvm.prepare import Preparation
@@ -27,6 +29,7 @@ from dtsvm.runtime.agent.site.site import Site
 from dtsvm.svm.model_file import read_model, save_model
 from dtsvm.ui import main
 from reference import solve_kinds
+from worlds import EXAMPLES
 
 MARK = {"north": ",", "south": ";", "west": "\t", "new": ","}
 TASKS = {"one": ("u", "v", "w"), "two": ("u", "w", "x"), "pair": ("u", "v")}
@@ -303,3 +306,36 @@ def test_a_mixed_bias_is_regularised_at_agents_as_in_memory():
     carrier.run_until_settled()
     whole = np.append(live.classifier("two").coef_[0], live.classifier("two").intercept_)
     np.testing.assert_allclose(nodes[2].certified("two").sum(axis=0), whole, atol=1e-5)
+
+
+@settings(max_examples=max(int(3 * EXAMPLES), 1))
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["task", "common", "mixed"]), st.booleans())
+def test_random_agents_of_several_classes_end_at_the_objective_of_memory(seed, bias, is_sparse):
+    rng = np.random.default_rng(seed)
+    names = [f"n{i}" for i in range(int(rng.integers(2, 5)))]
+    network = Network.named(["line", "complete", "star"][rng.integers(3)], names)
+    chosen = {"C": 0.1, "tol": 1e-5, "bias": bias}
+    classes = {t: tuple("uvwx"[: rng.integers(2, 5)]) for t in ("one", "two")[: rng.integers(1, 3)]}
+    by_label = any(len(labels) > 2 for labels in classes.values())
+    live, nodes = DTSVM(network, **chosen, max_rounds=100_000), []
+    parts = []
+    for name in names:
+        node = Node(name, list(network.neighbours(name)), 3, Settings(**chosen), 7, 1)
+        for task, labels in classes.items():
+            n = int(rng.integers(6, 20))
+            y, weight = rng.choice(labels, n), rng.choice([0.3, 1.0, 2.5], n)
+            X = rng.normal(size=(n, 3)) + (y == "u")[:, None]
+            X[rng.random(X.shape) < 0.4] = 0.0
+            lanes = make_lanes(lane_names(task, labels, by_label=by_label), labels, y)
+            node.enter(task, csr_array(X) if is_sparse else X, lanes, labels, weight)
+            parts.append((X, y, np.full(n, task), np.full(n, name), weight))
+        if len(classes) > 1:
+            node.couple(list(classes))
+        nodes.append(node)
+    X, y, task, where, weight = (np.concatenate(part) for part in zip(*parts, strict=True))
+    live.fit(csr_array(X) if is_sparse else X, y, task=task, node=where, sample_weight=weight)
+    carrier = Carrier(nodes)
+    carrier.meet()
+    carrier.run_until_settled()
+    assert all(node.certifier.gap <= 1e-5 for node in nodes)
+    np.testing.assert_allclose(nodes[0].certifier.objective, live.info_.objective, rtol=3e-5)

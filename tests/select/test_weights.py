@@ -13,7 +13,7 @@ def margins_of(decisions, y, task, n_tasks, nodes=None):
     nodes = np.zeros(len(y), int) if nodes is None else nodes
     parts = [nodes == v for v in np.unique(nodes)]
     sums = sum(scale_sums(decisions[mine]) for mine in parts)
-    scale = sums[:-1] / sums[-1]
+    scale = sums[:-2] / sums[-2]
     total = sum(table(decisions[mine], y[mine], task[mine], n_tasks, scale) for mine in parts)
     return read_table(total, scale)
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 from dtsvm import DTSVMCV, Network, load_model, save_model
 from dtsvm.errors import DataError, ParameterError
@@ -69,6 +70,60 @@ def test_spread_over_any_network_the_weights_are_those_of_pooled_rows(seed, n_no
     np.testing.assert_allclose(spread.weights_, pooled.weights_, atol=1e-3)
     f, g = (clf.decision_function(X, task=task) for clf in (spread, pooled))
     np.testing.assert_allclose(f, g, atol=5e-3 * np.abs(g).max())
+
+
+def test_csr_rows_choose_what_dense_ones_choose():
+    X, y, task, node = draw(12)
+    X[np.abs(X) < 0.5] = 0.0
+    options = {**QUICK, "candidates": FEW, "tol": 1e-7, "max_rounds": 20_000}
+    dense = DTSVMCV("ring", **options).fit(X, y, task=task, node=node)
+    thin = DTSVMCV("ring", **options).fit(csr_array(X), y, task=task, node=node)
+    np.testing.assert_allclose(thin.weights_, dense.weights_, atol=1e-3)
+    np.testing.assert_allclose(
+        thin.decision_function(csr_array(X), task=task), dense.decision_function(X, task=task),
+        atol=5e-3 * np.abs(dense.decision_function(X, task=task)).max(),
+    )  # fmt: skip
+
+
+def test_a_row_of_weight_zero_is_not_there():
+    X, y, task, node = draw(13)
+    kept = np.arange(len(y)) % 5 > 0
+    folds = np.arange(len(y)) % 3
+    options = {**QUICK, "candidates": FEW, "n_jobs": 1}
+    some = DTSVMCV("ring", folds=folds[kept], **options).fit(
+        X[kept], y[kept], task=task[kept], node=node[kept]
+    )
+    weighted = DTSVMCV("ring", folds=folds, **options).fit(
+        X, y, task=task, node=node, sample_weight=kept.astype(float)
+    )
+    np.testing.assert_allclose(weighted.coef_, some.coef_, rtol=1e-12, atol=1e-12)
+    assert weighted.is_wrong_.shape == (len(y), 3)
+    assert not weighted.is_wrong_[~kept].any()
+
+
+def test_a_task_alone_with_weights_is_the_task_with_as_many_rows():
+    X, y, _, _ = draw(14, n_tasks=1, rows_a_task=40)
+    rng = np.random.default_rng(0)
+    weight, folds = rng.integers(1, 4, len(y)), rng.integers(3, size=len(y))
+    many = np.repeat(np.arange(len(y)), weight)
+    options = {"C": [1.0], "tol": 1e-9, "max_rounds": 20_000, "n_jobs": 1}
+    one = DTSVMCV(folds=folds, **options).fit(X, y, sample_weight=weight)
+    other = DTSVMCV(folds=folds[many], **options).fit(X[many], y[many])
+    f, g = one.decision_function(X), other.decision_function(X)
+    np.testing.assert_allclose(f / np.abs(f).max(), g / np.abs(g).max(), atol=1e-3)
+
+
+def test_balanced_classes_find_more_of_a_rare_label():
+    X, y, task, node = draw(15, noise=1.5, rows_a_task=60)
+    kept = (y < 0) | (np.arange(len(y)) % 5 == 0)
+    X, y, task, node = X[kept], y[kept], task[kept], node[kept]
+    plain, fair = (
+        DTSVMCV("ring", class_weight=w, **QUICK).fit(X, y, task=task, node=node)
+        for w in (None, "balanced")
+    )
+    rare = y > 0
+    found = [clf.predict(X[rare], task=task[rare]).mean() for clf in (plain, fair)]
+    assert found[1] > found[0]
 
 
 def test_the_number_of_threads_changes_nothing():

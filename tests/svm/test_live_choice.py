@@ -96,3 +96,10 @@ def test_nothing_changed_takes_next_to_no_rounds():
 def test_an_empty_session_cannot_choose():
     with pytest.raises(DataError, match="The session is empty"):
         Session(Network.ring(3)).choose()
+
+
+def test_rows_with_weights_are_refused_in_one_sentence():
+    live, rng = begin(4)
+    live.add_data(0, "a", *rows(rng, "a", 2), sample_weight=[2.0, 3.0])
+    with pytest.raises(DataError, match="have a sample_weight, which choose"):
+        live.choose(**OPTIONS)

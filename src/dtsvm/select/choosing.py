@@ -213,9 +213,10 @@ def weighing(
     held: Held, decisions: Floats, is_alone: NDArray[np.bool_], guard: str | None = None
 ) -> Weighing:
     """Find the weights: `weigh`, giving what this node adds to sums and sent the totals."""
-    sums = yield scale_sums(decisions)
-    scale = sums[:-1] / max(sums[-1], 1.0)
-    mine = table(decisions, held.y, held.task, held.n_tasks, scale)
+    *sums, weight, n = (yield scale_sums(decisions, held.weight)).tolist()
+    scale = np.array(sums) / (weight or 1.0)
+    each = None if held.weight is None else held.weight * (n / (weight or 1.0))  # 1 on average
+    mine = table(decisions, held.y, held.task, held.n_tasks, scale, each)
     margins = read_table((yield mine), scale)
     slope = slopes(margins)
     loss = losses(margins, slope)

@@ -41,13 +41,22 @@ class Margins:
     scale: Floats
 
 
-def scale_sums(decisions: Floats) -> Floats:
-    """Return Σ|f(x)| of each candidate, then the number of rows: to be added up over nodes."""
-    return np.append(np.abs(decisions).sum(axis=0), len(decisions))
+def scale_sums(decisions: Floats, weight: Floats | None = None) -> Floats:
+    """Return Σ c|f(x)| of each candidate, Σ c and the number of rows: to be added up over nodes.
+
+    c is a row's weight, 1 by default.
+    """
+    c = np.ones(len(decisions)) if weight is None else weight
+    return np.concatenate([c @ np.abs(decisions), [c.sum(), len(decisions)]])
 
 
 def table(
-    decisions: Floats, y: Floats, task: NDArray[np.int64], n_tasks: int, scale: Floats
+    decisions: Floats,
+    y: Floats,
+    task: NDArray[np.int64],
+    n_tasks: int,
+    scale: Floats,
+    weight: Floats | None = None,
 ) -> Floats:
     """Return one node's part, (n_tasks, n_candidates, 66): the grid, rows wrong, rows.
 
@@ -61,8 +70,11 @@ def table(
         How many tasks there are in the network.
     scale : ndarray of shape (n_candidates,)
         Mean |f(x)| over the network.
+    weight : ndarray of shape (n_rows,), optional
+        For how many margins each row's stands; 1 by default. Rows are counted as they are.
     """
     n, m = decisions.shape
+    c = np.ones((n, 1)) if weight is None else weight[:, None]
     z = y[:, None] * decisions / np.where(scale > 0, scale, 1.0)
     z = np.clip(z, GRID[0], GRID[-1])
     left = np.clip(np.searchsorted(GRID, z, side="right") - 1, 0, len(GRID) - 2)
@@ -70,8 +82,9 @@ def table(
     width = len(GRID) + 2
     cell = (task[:, None] * m + np.arange(m)) * width
     size = n_tasks * m * width
-    out: Floats = np.bincount((cell + left).ravel(), (1.0 - upper).ravel(), size).astype(float)
-    out += np.bincount((cell + left + 1).ravel(), upper.ravel(), size)
+    lower = c * (1.0 - upper)
+    out: Floats = np.bincount((cell + left).ravel(), lower.ravel(), size).astype(float)
+    out += np.bincount((cell + left + 1).ravel(), (c * upper).ravel(), size)
     is_wrong = (decisions > 0) != (y[:, None] > 0)
     out += np.bincount((cell + len(GRID)).ravel(), is_wrong.ravel().astype(float), size)
     out += np.bincount((cell + len(GRID) + 1).ravel(), np.ones(n * m), size)

@@ -16,6 +16,7 @@ from dtsvm.data.labels import find_classes, task_codes
 from dtsvm.errors import DataError, NotConvergedWarning
 from dtsvm.problem import Model, Network, TaskModel
 from dtsvm.problem.settings import choice, count, positive, refusal
+from dtsvm.problem.weights import class_weights
 from dtsvm.rounds import Info, Status
 from dtsvm.select import (
     Candidate,
@@ -36,7 +37,7 @@ from dtsvm.svm.engines import ENGINES
 from dtsvm.svm.estimators import METHODS as BY_HAND
 from dtsvm.svm.lanes import Lanes, Progress
 from dtsvm.svm.placing import Networked
-from dtsvm.svm.rows import estimator_rows
+from dtsvm.svm.rows import estimator_rows, row_weights
 
 __all__ = ["DTSVMCV", "METHODS"]
 
@@ -71,8 +72,9 @@ class DTSVMCV(Networked):
     refit : bool, default=True
         Whether candidates that are used are trained on all rows in the end; else the mean of the
         folds' classifiers is taken, which costs nothing more.
-    positive, task_column, node_column
-        As in `DTSVM`.
+    positive, class_weight, task_column, node_column
+        As in `DTSVM`. Weights count in training and in the losses of held-out rows; errors are
+        shares of rows as they are.
     tol : float, default=0.05
         Certified gap of every candidate.
     max_rounds : int, default=3000
@@ -95,7 +97,7 @@ class DTSVMCV(Networked):
         What was tried; `weights_` of shape (n_tasks, n_candidates) has their shares.
     is_wrong_ : ndarray of shape (n_rows, 3)
         Which rows, when held out, are labelled wrong: alone, by the one candidate with company that
-        is best for all tasks, and as chosen.
+        is best for all tasks, and as chosen. A row of weight 0 is not there and never wrong.
     coef_, intercept_, node_coef_, node_intercept_, tasks_, nodes_, classes_, task_classes_
         As in `DTSVM`; `common_coef_` is the mean over tasks and `specific_coef_` the rest.
     info_ : Info
@@ -117,6 +119,8 @@ class DTSVMCV(Networked):
     True
     """
 
+    is_wrong_: NDArray[np.bool_]
+
     def __init__(
         self,
         network: Network | str | None = None,
@@ -127,6 +131,7 @@ class DTSVMCV(Networked):
         guard: str | None = None,
         refit: bool = True,
         positive: Any = None,
+        class_weight: Any = None,
         task_column: str | None = None,
         node_column: str | None = None,
         tol: float = 0.05,
@@ -143,6 +148,7 @@ class DTSVMCV(Networked):
         self.guard = guard
         self.refit = refit
         self.positive = positive
+        self.class_weight = class_weight
         self.task_column = task_column
         self.node_column = node_column
         self.tol = tol
@@ -152,24 +158,27 @@ class DTSVMCV(Networked):
         self.engine = engine
         self.callback = callback
 
-    def fit(  # type: ignore[override]  # no weights
+    def fit(
         self,
         X: ArrayLike,
         y: ArrayLike,
         *,
         task: ArrayLike | None = None,
         node: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Choose and train.
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
+        X : array-like or CSR of shape (n_rows, n_features)
             Rows of all nodes and tasks.
         y : array-like of shape (n_rows,)
             Labels; every task has its own two.
         task, node : array-like of shape (n_rows,), optional
             Each row's task and node; one task, one node by default.
+        sample_weight : array-like of shape (n_rows,), optional
+            What each row's loss is multiplied by. A row of weight 0 is not there.
 
         Returns
         -------
@@ -178,13 +187,23 @@ class DTSVMCV(Networked):
         """
         self._check_options()
         X, task, node = self._columns(X, task, node)
-        rows, labels = estimator_rows(self, X, y, accept_sparse=False)
-        what = self._levels(task, len(rows), "task")
-        where = self._levels(node, len(rows), "node")
+        rows, labels = estimator_rows(self, X, y)
+        n_rows = rows.shape[0]
+        what = self._levels(task, n_rows, "task")
+        where = self._levels(node, n_rows, "node")
+        weight = row_weights(sample_weight, n_rows)
+        at = np.arange(n_rows)
+        if weight is not None and not weight.all():
+            at = np.flatnonzero(weight)
+            if not len(at):
+                raise DataError("The sample_weight of all rows is zero; some rows must count.")
+            rows, labels, weight = rows[at], labels[at], weight[at]
+            what, where = (what[0], what[1][at]), (where[0], where[1][at])
         network, where = self._place(where, has_nodes=node is not None)
         classes = find_classes(labels, what, self.positive, is_named=task is not None)
-        y = np.where(task_codes(labels, what, classes) == 1, 1.0, -1.0)
-        held = self._hold(rows, y, what, where)
+        codes = task_codes(labels, what, classes)
+        held = self._hold(rows, np.where(codes == 1, 1.0, -1.0), what, where, (at, n_rows))
+        held = replace(held, weight=self._weigh(weight, codes, what, classes))
         square, n = moments(rows).tolist()
         company = find_company(self.engine)
         _check_rows(company, n, square)
@@ -194,7 +213,23 @@ class DTSVMCV(Networked):
             held, where, network, square / n, self.tol, self.max_rounds,
             1 if is_default else n_threads, self.callback, company,
         )  # fmt: skip
-        return self._choose(lanes, what[0], classes)
+        self._choose(lanes, what[0], classes)
+        if len(at) < n_rows:
+            self.is_wrong_ = _spread(self.is_wrong_, at, n_rows)
+        return self
+
+    def _weigh(
+        self, weight: Floats | None, codes: Ints, what: Levels, classes: dict[Any, tuple[Any, ...]]
+    ) -> Floats | None:
+        """Multiply a row's weight by its class's; None if all are 1."""
+        if self.class_weight is None:
+            return weight
+        _check_pairs(classes)
+        tasks, task = what
+        counts = np.bincount(2 * task + codes, minlength=2 * len(tasks)).reshape(-1, 2)
+        known = {name: classes[name] for name in tasks}
+        found = np.array(class_weights(self.class_weight, known, list(counts)))[task, codes]
+        return found if weight is None else found * weight
 
     def _choose(
         self, lanes: Lanes, tasks: list[Any], classes: dict[Hashable, tuple[Any, ...]]
@@ -222,7 +257,6 @@ class DTSVMCV(Networked):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
-        tags.input_tags.sparse = False
         return tags
 
     def _check_options(self) -> None:
@@ -240,8 +274,8 @@ class DTSVMCV(Networked):
         families = read_families(owner, self.candidates)
         return candidates(families, n_tasks=n_tasks, mean_square=mean_square, C=self.C, owner=owner)
 
-    def _hold(self, X: Any, y: Floats, what: Levels, where: Levels) -> Held:
-        """Say which fold holds out each row."""
+    def _hold(self, X: Any, y: Floats, what: Levels, where: Levels, at: tuple[Ints, int]) -> Held:
+        """Say which fold holds out each row; `at` is which of so many rows given they are."""
         owner = type(self).__name__
         if np.ndim(self.folds) == 0:
             n = self.folds
@@ -252,8 +286,10 @@ class DTSVMCV(Networked):
             fold = split(y, agent, int(n), self.seed, names)
             return Held(X, y, what[1], fold, len(what[0]), int(n))
         fold = np.asarray(self.folds)
-        if len(fold) != len(y):
-            raise DataError(f"X has {len(y)} rows, but folds has {len(fold)}.")
+        rows, n_rows = at
+        if len(fold) != n_rows:
+            raise DataError(f"X has {n_rows} rows, but folds has {len(fold)}.")
+        fold = fold[rows]
         if fold.dtype.kind not in "iu" or fold.min() < 0 or fold.max() < 1:
             raise DataError("folds must number each row's fold with ints from 0, two at least.")
         return Held(X, y, what[1], fold.astype(np.int64), len(what[0]), int(fold.max()) + 1)
@@ -283,6 +319,13 @@ class DTSVMCV(Networked):
             NotConvergedWarning,
             stacklevel=4,
         )
+
+
+def _spread(values: NDArray[np.bool_], at: Ints, n_rows: int) -> NDArray[np.bool_]:
+    """Put rows where they were among all; the others are false."""
+    out = np.zeros((n_rows, *values.shape[1:]), bool)
+    out[at] = values
+    return out
 
 
 def _check_rows(company: Alone, n_rows: float, square: float) -> None:

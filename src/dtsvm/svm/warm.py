@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dtsvm.errors import DataError
 from dtsvm.problem import Network
 from dtsvm.select import Held, Job, moments, split
 from dtsvm.svm.cv import DTSVMCV
@@ -172,6 +173,12 @@ class LiveChoice:
     def _lanes(self, chooser: DTSVMCV, session: Session) -> WarmLanes:
         nodes, tasks = list(session.nodes), list(session.tasks)
         blocks = session._blocks()
+        rows = session._need_rows()[0].state.tables.rows
+        if (rows["weight"][rows.used] != 1.0).any():
+            raise DataError(
+                "Rows of this session have a sample_weight, which choose() does not know: choose "
+                "with DTSVMCV(...).fit(..., sample_weight=...)."
+            )
         X = np.concatenate([block[0] for block in blocks.values()])
         y = np.concatenate([block[1] for block in blocks.values()])
         n_folds = int(self.options.get("folds", 3))

@@ -133,6 +133,94 @@ def with_values(**given):
     return lie
 
 
+def by_neighbour(change):
+    """Change the numbers of all values, otherwise for each neighbour."""
+
+    def lie(liar, name, message):
+        place = sorted(liar.node.mail).index(name)
+        return numbers(lambda liar, x: change(liar, x, place))(liar, name, message)
+
+    return lie
+
+
+def storm(liar, name, message):
+    """Begin anew with every message, with another half of the key agreement."""
+    message.incarnation = 2 + liar.n
+    changed = liar.entry(incarnation=2 + liar.n, sequence=1)
+    return liar.with_entries(message, changed)
+
+
+def old_news(liar, name, message):
+    """What all others once said, again and again, in place of what they say now."""
+    if not hasattr(liar, "old"):
+        liar.old = dict(liar.node.roster.entries)
+    mine = liar.node.roster.entries[liar.node.name]
+    message.roster.CopyFrom(Roster({**liar.old, liar.node.name: mine}).to_wire())
+    message.roster_digest = 1
+    return message
+
+
+def in_certificates(liar, name, message):
+    """Honest but while something is certified."""
+    if any(said.name[0] == "c" and said.wanted > said.done for said in message.sums):
+        return numbers(lambda liar, x: x + 5.0)(liar, name, message)
+    return message
+
+
+def in_checks(x_by, z_by):
+    """Forge x and z where they are told for a check: q, which follows from them, stays small."""
+
+    def lie(liar, name, message):
+        for value in message.values:
+            if value.check:
+                x, z = np.frombuffer(value.numbers, "<f8").reshape(2, -1).copy()
+                rho = np.frombuffer(value.penalty, "<f4")[0]
+                x += x_by
+                z += z_by + 2.0 * rho * x_by
+                value.numbers = np.stack([x, z]).tobytes()
+        return message
+
+    return lie
+
+
+def many_tasks(liar, name, message):
+    held = tuple((f"t{i}", 0, 0, 0) for i in range(200))
+    couples = tuple(("one", f"t{i}", 1, True) for i in range(200))
+    mine = liar.node.roster.entries[liar.node.name].tasks
+    return liar.with_entries(
+        message, liar.entry(sequence=1000, tasks=tuple(sorted((*mine, *held))), couples=couples)
+    )
+
+
+def as_large_as_allowed(liar, name, message):
+    bounds = liar.node._bounds.get("one")
+    if bounds is None:
+        return message
+    direction = liar.rng.normal(size=5)
+    return numbers(lambda liar, x: _at_bound(x, direction, bounds))(liar, name, message)
+
+
+def _at_bound(x, direction, bounds):
+    out = np.tile(direction / np.linalg.norm(direction[:-1]), len(x) // 5)
+    return 0.9 * bounds.pull * out
+
+
+def drip(liar, name, message):
+    return message if liar.n % 10 == 0 else None
+
+
+def flapping(liar, name, message):
+    message.is_settled, message.calm = liar.n % 2 == 0, 2**31 * (liar.n % 2)
+    return message
+
+
+def ratchet(liar, name, message):
+    """Always as far ahead as is believed."""
+    liar.ahead = getattr(liar, "ahead", message.round) + 2**31
+    message.round = liar.ahead
+    return message
+
+
 LIES = {
     "round 2^62-1": field(round=2**62 - 1),
     "round 2^64-1": field(round=2**64 - 1),
@@ -181,4 +269,26 @@ LIES = {
     "what it said first, for ever": replay,
     "garbage": garbage,
     "nothing more": lambda liar, name, message: None,
+    "other values for each": by_neighbour(lambda liar, x, k: x + (-1.0) ** k * 3.0),
+    "values round a circle": by_neighbour(lambda liar, x, k: x + 30.0 * (k - 1.5)),
+    "values that drift": numbers(lambda liar, x: x + 0.1 * liar.n),
+    "values that swing": numbers(lambda liar, x: x + 5.0 * np.sin(liar.n / 3)),
+    "values as large as allowed": as_large_as_allowed,
+    "values of another, passed on": numbers(lambda liar, x: x[::-1]),
+    "begins anew all the time": storm,
+    "what the others once said": old_news,
+    "other keys every time": of_itself(agreement=lambda liar: bytes([liar.n % 250 + 1] * 32)),
+    "two hundred tasks in one group": many_tasks,
+    "five hundred links": of_itself(links=tuple((f"n{i}", True) for i in range(500))),
+    "the last word on tasks": of_itself(couples=(("one", "two", 2**31 - 1, False),)),
+    "features out of all scale": of_itself(tasks=(("one", -100, 0, 2),)),
+    "other labels": of_itself(tasks=(("one", 0, 12345, 2),)),
+    "lies in certificates alone": in_certificates,
+    "x and z that cancel at checks": in_checks(1e6, 0.0),
+    "z of its own at checks": in_checks(0.0, 1e3),
+    "a word in ten": drip,
+    "settled and not, in turns": flapping,
+    "always far ahead": ratchet,
+    "settings without end": field(said_settings="x" * 1_000_000),
+    "a roster's digest of every kind": field(roster_digest=lambda m: m.round * 7919 + 1),
 }

@@ -164,8 +164,8 @@ def test_a_total_that_no_honest_nodes_could_have_is_not_used():
     carrier.run_until_round(9)
     balancer = nodes[0].balancer
     (team,) = balancer.teams
-    good = nodes[0].sums.waves["bone"].total
-    assert balancer._is_possible(good, team)
+    good, mine = nodes[0].sums.waves["bone"].total, balancer._mine["one", 1]
+    assert balancer._is_possible(good, mine, team)
     for place, value in [
         (0, -1.0),
         (0, 3.0),
@@ -173,8 +173,10 @@ def test_a_total_that_no_honest_nodes_could_have_is_not_used():
         (1, 1e3),
         (N_LEVEL, 9.0),
         (5, -1.0),
-        (5, 1e12),
+        (5, 1e13),
+        (-1, 2.0),
+        (12, 1e3),
     ]:
         bad = good.copy()
         bad[place] = value
-        assert not balancer._is_possible(bad, team), (place, value)
+        assert not balancer._is_possible(bad, mine, team), (place, value)

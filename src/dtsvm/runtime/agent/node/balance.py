@@ -15,12 +15,11 @@ A node that had to begin anew leaves its neighbours with multipliers that answer
 Around a circle of links such a rest never fades: it adds up to nothing at any agent, and yet
 penalties are made after it. So whoever began anew, or finds more on its links than all rows could
 have put there, says so in the sum, and all begin anew after the same check; once after a change of
-the network.
+the network. So they do if their rows together lose more than they would at zero: wherever a liar
+has led them, the way from zero is shorter.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +28,9 @@ from dtsvm.kernel import compiled
 from dtsvm.rounds import State
 from dtsvm.rounds.agreement import N_SHOWN, apply, decide, measure
 from dtsvm.runtime.agent.node.bounds import Bounds
+from dtsvm.runtime.agent.node.ends import Ends
+from dtsvm.runtime.agent.node.masks import MOST
+from dtsvm.runtime.agent.node.ranges import LEVEL_BANDS, are_counts, are_within, is_gram
 from dtsvm.runtime.agent.node.summing import BALANCE, Summing
 from dtsvm.runtime.agent.node.team import Team
 from dtsvm.runtime.agent.node.wave import Wave
@@ -39,11 +41,9 @@ Floats = NDArray[np.float64]
 MOST_REPEATS = 8  # rounds for which x and z are told again to a neighbour that missed them
 N_PRODUCTS = int(compiled.constants()["N_PRODUCTS"])
 N_LEVEL = 4  # agents that have a level, and Σ log of its three factors
-LENGTH = N_LEVEL + 1 + N_SHOWN + N_PRODUCTS + 1  # last: whether all should begin anew
+LENGTH = N_LEVEL + 1 + N_SHOWN + N_PRODUCTS + 2  # last: how bad, and whether to begin anew
 FLOW = 4  # the place of squared multipliers in what links show
 SAME = 1e-9  # levels that differ by less are one
-MOST_LOG = 14.0  # of a factor: the band that `kernel.decide_level` keeps is inside
-MOST_SHOWN = 1e9  # of a square, at a node
 NEWER = 1.01  # a level that differs by more is another one
 
 
@@ -58,14 +58,12 @@ class Balancer:
         Its agents.
     sums : Summing
         Its part in sums over the network.
-    begin_anew : callable
-        Puts agents here, and the ends of their links, back to where they began.
+    ends : Ends
+        The ends of its links.
     """
 
-    def __init__(
-        self, name: str, state: State, sums: Summing, begin_anew: Callable[[list[int]], None]
-    ) -> None:
-        self.name, self.state, self.sums, self.begin_anew = name, state, sums, begin_anew
+    def __init__(self, name: str, state: State, sums: Summing, ends: Ends) -> None:
+        self.name, self.state, self.sums, self.ends = name, state, sums, ends
         self.is_on = "auto" in (state.settings.task_penalty, state.settings.node_penalty)
         self.teams: list[Team] = []
         self.check = 0  # the age of the check that is going on, or 0
@@ -77,6 +75,7 @@ class Balancer:
         self._until = 0.0
         self._measured: dict[int, int] = {}  # at which check an end was last measured
         self._applied: dict[str, int] = {}  # sums that took effect, by group
+        self._mine: dict[tuple[str, int], Floats] = {}  # this node's terms, by group and sum
         self._doubtful: set[int] = set()  # agents whose links carry what answers nothing any more
         self._renewed: set[str] = set()  # groups that began anew since the network changed
 
@@ -86,13 +85,14 @@ class Balancer:
         self._due = 0
         self.close()
         self._measured.clear()
+        self._mine.clear()
         self._renewed.clear()
         self._applied = dict.fromkeys((team.group for team in teams), 0)
         for team in teams:
             if team.group in self.remembered:
                 self._set(team, self.remembered.pop(team.group))
             if self.is_on and len(team.nodes) > 1:
-                self._wave(team).begin(1, self._term(team, None))
+                self._add(team, 1, None)
 
     def close(self) -> None:
         """Let a check be; what is decided will be heard."""
@@ -150,7 +150,7 @@ class Balancer:
             bounds = Bounds.of(team, self.state.settings, self.state.n_features)
             if not bounds.allow_flow(found[0][FLOW], len(team.halves)):
                 self.doubt(team.agents.tolist())
-            wave.begin(self.check, self._term(team, found[0]))
+            self._add(team, self.check, found[0])
             self.sums.version += 1
         if not self._undecided():
             self.close()
@@ -171,6 +171,10 @@ class Balancer:
 
     # What is summed
 
+    def _add(self, team: Team, number: int, found: Floats | None) -> None:
+        self._mine[team.group, number] = term = self._term(team, found)
+        self._wave(team).begin(number, term)
+
     def _term(self, team: Team, found: Floats | None) -> Floats:
         """Level, whether snapshots were taken, what links show, products of moves, doubts."""
         term = np.zeros(LENGTH)
@@ -179,23 +183,44 @@ class Balancer:
             term[0] = len(known)
             term[1:N_LEVEL] = np.log(self._levels(known)).sum(axis=0)
         if found is not None:
+            term[-2] = np.clip(self._loss_beyond_zero(team), -MOST, MOST)
             term[-1] = not self._doubtful.isdisjoint(team.agents.tolist())
             term[N_LEVEL] = len(found) > N_SHOWN
-            term[N_LEVEL + 1 : N_LEVEL + 1 + len(found)] = np.clip(found, -MOST_SHOWN, MOST_SHOWN)
+            term[N_LEVEL + 1 : N_LEVEL + 1 + len(found)] = np.clip(found, -MOST, MOST)
         return term
+
+    def _loss_beyond_zero(self, team: Team) -> float:
+        """Σ box · hinge of the rows here at their own agents' estimates, less Σ box.
+
+        Nothing where rows may be looked at by accounted noise alone.
+        """
+        if self.ends.veil.is_noisy:
+            return 0.0
+        plan, beyond = self.state.plan, 0.0
+        for agent in team.agents.tolist():
+            sums = compiled.Sums(1, self.state.n_features + 1)
+            sums.arrays["common"][:], sums.arrays["specific"][0] = self.state.estimate(agent)
+            compiled.tally_agent(agent, 0, plan.rows, plan.agents, sums, False)
+            box = self.state.tables.rows["box"][self.state.row_slots[agent]].sum()
+            beyond += float(sums.arrays["loss"][0] - box)
+        return beyond
 
     def _levels(self, agents: list[int]) -> Floats:
         return np.asarray(self.state.tables.agents["level"][agents])
 
-    def _is_possible(self, total: Floats, team: Team) -> bool:
-        """Whether a total can be one of honest nodes."""
-        n, flags, shown = total[0], total[N_LEVEL], total[N_LEVEL + 1 : N_LEVEL + 1 + N_SHOWN]
-        is_whole = 0 <= n <= sum(team.members) and n == round(n)
-        is_in_band = bool((np.abs(total[1:N_LEVEL]) <= n * MOST_LOG).all())
-        has_flags = all(0 <= k <= len(team.nodes) and k == round(k) for k in (flags, total[-1]))
-        most = len(team.nodes) * MOST_SHOWN
+    def _is_possible(self, total: Floats, mine: Floats, team: Team) -> bool:
+        """Whether a total can be one of honest nodes, and so can what is not of this one."""
+        n = float(total[0] - mine[0])
+        counts = np.array([0, N_LEVEL, -1])
+        members, nodes = sum(team.members) - len(team.agents), len(team.nodes) - 1
+        least, most = n * LEVEL_BANDS.T
+        shown = slice(N_LEVEL + 1, N_LEVEL + 1 + N_SHOWN)
         return (
-            is_whole and is_in_band and has_flags and bool(((shown >= 0) & (shown <= most)).all())
+            are_counts(total[counts], mine[counts], np.array([members, nodes, nodes]))
+            and are_within(total[1:N_LEVEL], mine[1:N_LEVEL] + least, most - least)
+            and bool((total[shown] >= 0.0).all())
+            and are_within(total[shown], mine[shown], nodes * MOST)
+            and is_gram(total[shown.stop : -2], mine[shown.stop : -2])
         )
 
     # What was decided
@@ -215,7 +240,8 @@ class Balancer:
             wave = self._wave(team)
             if wave.done > self._applied[team.group] and wave.total is not None:
                 self._applied[team.group] = wave.done
-                if self._is_possible(wave.total, team):
+                mine = self._mine[team.group, wave.done]
+                if self._is_possible(wave.total, mine, team):
                     has_changed = self._follow(team, wave.done, wave.total) or has_changed
                 else:
                     self.n_lies += 1
@@ -231,11 +257,11 @@ class Balancer:
             if n > 0:
                 self._set(team, level)
             return bool((level != mine).any())
-        if total[-1] > 0 and team.group not in self._renewed:
+        if total[-2:].max() > 0 and team.group not in self._renewed:
             self._renew(team)
             return True
         has_products = total[N_LEVEL] == len(team.nodes)
-        end = LENGTH - 1 if has_products else N_LEVEL + 1 + N_SHOWN
+        end = LENGTH - 2 if has_products else N_LEVEL + 1 + N_SHOWN
         start = float(self.state.plan.start[team.agents[0], 0])
         decision = decide(level, np.ascontiguousarray(total[N_LEVEL + 1 : end]), start, check)
         apply(self.state, self._set_of(team), decision)
@@ -246,7 +272,7 @@ class Balancer:
         """Begin anew, at another level than now: so nothing told before is taken in after it."""
         agents = team.agents.tolist()
         is_new = abs(self._levels(agents[:1])[0][0] - 1.0) > NEWER - 1.0
-        self.begin_anew(agents)
+        self.ends.begin_anew(agents)
         self._set(team, np.array([1.0 if is_new else NEWER * NEWER, 1.0, 1.0]))
         self._doubtful.difference_update(agents)
         self._renewed.add(team.group)

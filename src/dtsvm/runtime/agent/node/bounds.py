@@ -54,6 +54,10 @@ class Bounds(NamedTuple):
         most_bias = 3.0 * float(penalty[1]) * self.bias + self.bias_pull
         return bool((length <= most).all() and (np.abs(q[..., -1]) <= most_bias).all())
 
+    def allow_check(self, x: Floats, z: Floats, penalty: Floats) -> bool:
+        """Whether x and z, told for a check, are ones that the data allow: each, not only q."""
+        return self.allow_estimate(x) and self.allows(z, penalty)
+
     def allow_flow(self, squared: float, n_ends: int) -> bool:
         """Whether links can carry so much: at rest no more than all rows together have."""
         return bool(squared <= 2 * n_ends * (self.pull / SLACK) ** 2)

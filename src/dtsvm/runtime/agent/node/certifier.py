@@ -25,6 +25,7 @@ from dtsvm.rounds.certify import Tally, certify
 from dtsvm.rounds.stopping import SHARE, residual_tol
 from dtsvm.runtime.agent.node.lanes import is_main
 from dtsvm.runtime.agent.node.masks import MOST
+from dtsvm.runtime.agent.node.ranges import are_within
 from dtsvm.runtime.agent.node.summing import CERTIFICATE, Summing
 from dtsvm.runtime.agent.node.team import Team
 from dtsvm.runtime.agent.node.wave import Wave
@@ -38,6 +39,7 @@ WIDE = ("pull", "room")
 CLASSES = ("positive", "negative")
 FIRST_MILESTONE = 64
 ROUNDING = 1e-9
+NEAR = 4.0  # residuals, and links between them, by which the answer may differ from an agent's own
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class _Look:
     common: Floats = field(default_factory=lambda: np.zeros(0))
     specific: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     sums: dict[str, Floats] = field(default_factory=dict)
-    box: float = 0.0
+    mine: dict[str, Floats] = field(default_factory=dict)  # what the rows here added to them
     answer: Answer | None = None
     first: Answer | None = None  # that was good
 
@@ -202,10 +204,13 @@ class Certifier:
                 look.answer, look.is_good = self._answer(team, look, None), True
                 return
             look.phase = "tally"
-            self._add(wave, self._tally(team, look))
+            term = self._tally(team, look)
+            look.mine = self._apart(team, term)
+            self._add(wave, term)
             return
         if look.phase == "tally":
-            self._take_sums(team, look, total)
+            look.sums = self._apart(team, total)
+            look.sums |= {name: np.zeros((len(team.members), self._p1)) for name in CLASSES}
             look.phase = "classes"
             if self._needs_classes(team, look):
                 self._add(wave, self._classes(team, look))
@@ -259,12 +264,11 @@ class Certifier:
         found: dict[str, Floats] = sums.arrays
         return found
 
-    def _take_sums(self, team: Team, look: _Look, total: Floats) -> None:
+    def _apart(self, team: Team, term: Floats) -> dict[str, Floats]:
+        """Take a term of the second sum apart, or its total."""
         n, p1 = len(team.members), self._p1
-        narrow, wide = total[: 4 * n].reshape(4, n), total[4 * n : -1].reshape(2, n, p1)
-        look.sums = dict(zip((*BY_TASK, *WIDE), (*narrow, *wide), strict=True))
-        look.sums |= {name: np.zeros((n, p1)) for name in CLASSES}
-        look.box = float(total[-1])
+        narrow, wide = term[: 4 * n].reshape(4, n), term[4 * n : -1].reshape(2, n, p1)
+        return dict(zip((*BY_TASK, *WIDE, "box"), (*narrow, *wide, term[-1:]), strict=True))
 
     def _needs_classes(self, team: Team, look: _Look) -> bool:
         """Whether λ can be made feasible only by scaling one class down: see `kernel.repair`."""
@@ -291,18 +295,18 @@ class Certifier:
     def _judge(self, team: Team, look: _Look) -> None:
         """Say how good the answer is; if not good enough, wait the longer the worse it is."""
         age = self._n_rounds
-        if not self._is_possible(look):
+        share = np.array(team.members) / sum(team.members)
+        tally = Tally(**{name: look.sums[name] for name in Tally._fields})
+        found = certify(tally, look.common, look.specific, share, self._reg(team))
+        if not self._is_possible(look, found):
             self.n_lies += 1
             look.next_look = age + max(2.0, floor(0.2 * age))
             return
-        share = np.array(team.members) / sum(team.members)
-        tally = Tally(**look.sums)
-        found = certify(tally, look.common, look.specific, share, self._reg(team))
         look.answer = self._answer(team, look, found)
-        least = max(found.bound, 1e-6 * look.box, 1e-300)
+        least = max(found.bound, 1e-6 * min(float(look.sums["box"][0]), team.weight), 1e-300)
         worst = (found.objective - found.bound) / least
         allowed = SHARE * self.state.settings.tol
-        look.is_good = worst <= allowed
+        look.is_good = worst <= allowed and self._is_near(team, look)
         if look.is_good and look.first is None:
             look.first = look.answer
         over = min(max(worst / allowed, 1.0), 100.0) if worst < inf else 100.0
@@ -312,11 +316,35 @@ class Certifier:
         tasks = zip(team.agents.tolist(), team.task_of, strict=True)
         return Answer(look.common, {agent: look.specific[t] for agent, t in tasks}, found)
 
-    def _is_possible(self, look: _Look) -> bool:
-        """Whether totals can be those of honest nodes: every share has its sign and its range."""
-        sums, box = look.sums, look.box
-        most = box * (1.0 + ROUNDING) + ROUNDING
+    def _is_possible(self, look: _Look, found: Certificate) -> bool:
+        """Whether totals can be those of honest nodes: every share has its sign and its range.
+
+        No bound on the least objective is above the objective.
+        """
+        sums, mine = look.sums, look.mine
         dual = sums["plus"].sum() + sums["minus"].sum()
-        has_signs = all(bool((sums[name] >= -ROUNDING).all()) for name in ("loss", "plus", "minus"))
-        is_inside = 0.0 <= dual <= most and sums["room"][:, -1].sum() <= 0.5 * most
-        return has_signs and is_inside and bool(np.isfinite(look.common).all())
+        held = mine["plus"].sum() + mine["minus"].sum()
+        room = float(mine["room"][:, -1].sum())
+        others = float(sums["box"][0] - mine["box"][0])
+        signed = ("loss", "plus", "minus", "box")
+        return (
+            all(are_within(sums[name], mine[name]) for name in signed)
+            and are_within(dual, held, others)
+            and are_within(sums["room"][:, -1].sum(), room, 0.5 * others)
+            and found.objective - found.bound >= -ROUNDING * (1.0 + abs(found.objective))
+            and bool(np.isfinite(look.common).all() and np.isfinite(look.specific).all())
+        )
+
+    def _is_near(self, team: Team, look: _Look) -> bool:
+        """Whether the network's answer is what the agents here found, as far as calm ones differ.
+
+        A term of the average cannot be seen; but agents that are calm are within `residual_tol` of
+        their neighbours, so who adds something else moves the answer no further than that.
+        """
+        far = NEAR * len(team.nodes) * self.residual_tol
+        for agent, t in zip(team.agents.tolist(), team.task_of, strict=True):
+            x = self.state.estimate(agent)
+            answer = np.stack([look.common, look.specific[t]])
+            if np.linalg.norm(answer - x) > far * np.linalg.norm(x) + ROUNDING:
+                return False
+        return True

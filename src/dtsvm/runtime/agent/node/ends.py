@@ -201,7 +201,10 @@ class Ends:
             told = self._told_to(i, news)
             if told is not None:
                 penalty = self.state.tables.ends["penalty"][self.ends[i].half]
-                if not bounds[self.ends[i].key[0]].allows(self._read(i, told), penalty):
+                mine = bounds[self.ends[i].key[0]]
+                if not mine.allows(self._read(i, told), penalty):
+                    return False
+                if told.check and not mine.allow_check(told.numbers[0], told.numbers[1], penalty):
                     return False
         return True
 

@@ -140,6 +140,8 @@ class Inbox:
             for entry in roster:
                 if entry.name == self.node:
                     self.remember(entry)
+                if entry.name == peer:
+                    self._check_rest(peer, entry, now)
         if roster:
             self.roster.merge(roster)
         self.mail[peer].put(message, news, now)
@@ -162,6 +164,15 @@ class Inbox:
                 raise Refused(f"task {shown(to_task)} is not held here")
             if (value.group or value.task) != self.roster.group(value.task):
                 raise Refused(f"task {shown(value.task)} is not in group {shown(value.group)}")
+
+    def _check_rest(self, peer: str, entry: Entry, now: float) -> None:
+        """Bar who says something new of itself all the time: the others would never settle."""
+        known = self.roster.entries.get(peer)
+        if known is not None and entry.is_newer_than(known) and self.mail[peer].is_restless(now):
+            seconds = self.mail[peer].bar(now)
+            raise Refused(
+                f"it says something new of itself too often; it is barred for {seconds:.0f} s"
+            )
 
     def _check_labels(self, peer: str, entries: list[Entry]) -> None:
         """Refuse a neighbour for which another label of a task is positive."""

@@ -10,6 +10,7 @@ from dtsvm.runtime.agent.node.refuse import News, Refused
 __all__ = ["MOST_ODD", "Mail"]
 
 BAR_SECONDS, MOST_BAR_SECONDS = 10.0, 3600.0
+MOST_RESTLESS, CALMING = 100.0, 1.0  # changes of what it says of itself: at once, and a second
 MOST_ODD = 30  # after a change the network's bounds may be new to a neighbour
 
 
@@ -32,15 +33,24 @@ class Mail:
     barred_until: float = -1.0  # it sent what no honest neighbour sends
     n_barred: int = 0
     n_odd: int = 0  # messages in a row with values that the data do not allow
+    restless: float = 0.0  # how often it has said something new of itself, of late
+    restless_at: float = 0.0
 
     def bar(self, now: float) -> float:
         """Hear a neighbour no more for a while, the longer the more often; return how long."""
         seconds = min(BAR_SECONDS * 2.0**self.n_barred, MOST_BAR_SECONDS)
         self.n_barred += 1
-        self.n_odd = 0
+        self.n_odd, self.restless = 0, 0.0
         self.barred_until = now + seconds
         self.forget()
         return seconds
+
+    def is_restless(self, now: float) -> bool:
+        """Count that it says something new of itself; return whether it does so too often."""
+        calmed = CALMING * max(now - self.restless_at, 0.0)
+        self.restless = max(self.restless - calmed, 0.0) + 1.0
+        self.restless_at = now
+        return self.restless > MOST_RESTLESS
 
     def check(self, message: Any) -> None:
         """Refuse what comes from the past."""

@@ -52,7 +52,7 @@ class Node(Member):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.sums = Summing(self.name, self.roster, self.identity)
-        self.balancer = Balancer(self.name, self.state, self.sums, self.ends.begin_anew)
+        self.balancer = Balancer(self.name, self.state, self.sums, self.ends)
         is_mixed = self.settings.bias == "mixed" and not self.veil.is_noisy
         self.scaler = Scaler(self.state, self.sums, is_mixed)
         self.certifier = Certifier(self.state, self.sums, self.veil)

@@ -177,6 +177,13 @@ class Preparing:
             self._follow()
         except DtsvmError as error:
             self.trouble = str(error)
+        except Exception as error:  # whatever a node can make of a sum
+            self.trouble = f"A sum of columns made no sense ({type(error).__name__})."
+            self._begin_again()
+
+    def _begin_again(self) -> None:
+        """Let the sums be begun anew when the next node is heard of."""
+        self._steps, self._waves = None, {}
 
     @property
     def absent(self) -> list[str]:

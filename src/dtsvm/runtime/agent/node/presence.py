@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field
 
-from dtsvm.runtime.agent.node.entry import Entry
+from dtsvm.runtime.agent.node.entry import MOST_STAMP, Entry
 from dtsvm.runtime.agent.node.holdings import Holdings
 from dtsvm.runtime.agent.node.identity import Identity
 from dtsvm.runtime.agent.node.mail import Mail
@@ -135,7 +135,9 @@ class Presence:
 
     def _saying(self, new: dict[Pair, bool]) -> Said:
         last = self.roster.stamps()
-        said = {pair: (last.get(pair, (0, False))[0] + 1, is_so) for pair, is_so in new.items()}
+        stamps = {pair: last.get(pair, (0, False))[0] + 1 for pair in new}
+        most = MOST_STAMP - 1  # somebody may have counted to the end: then that is the last word
+        said = {pair: (min(stamps[pair], most), is_so) for pair, is_so in new.items()}
         return {**self.said, **said}
 
     # Who is here

@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
 from dtsvm.runtime.agent.node import wire_pb2 as wire
-from dtsvm.runtime.agent.node.entry import Entry, Statement
+from dtsvm.runtime.agent.node.entry import MOST_STAMP, Entry, Statement
 from dtsvm.runtime.agent.node.identity import Identity
 from dtsvm.runtime.agent.node.names import NODE_NAME, is_lane, shown
 from dtsvm.runtime.agent.node.roster import Pair
@@ -32,7 +32,6 @@ __all__ = [
 PROTOCOL = 5
 NUMBER = np.dtype("<f8")
 MOST_MEMBERS, MOST_TASKS, MOST_LINKS, MOST_COUPLES = 2048, 1024, 512, 512
-MOST_STAMP = 2**31
 MOST_COUNT = 2**62  # incarnations, sequences and rounds stay below
 MOST_AHEAD = 2**32  # rounds that a neighbour may be ahead: half a year at 250 a second
 MOST_YOUNGER = 2**50  # microseconds that a neighbour may have begun later: 35 years

@@ -89,7 +89,7 @@ class Roster:
         total = hashlib.blake2b(digest_size=8)
         for _, entry in sorted(self.entries.items()):
             total.update(entry.content(0))
-        self._groups: dict[str, str] = {}
+        self._groups: dict[str, str] | None = None
         self._around: dict[str, list[str]] = {}
         self.digest = int.from_bytes(total.digest(), "little")
 
@@ -182,17 +182,26 @@ class Roster:
 
     def group(self, task: str) -> str:
         """Return the name of a lane's group: the least of its tasks, and what it is about."""
-        if task not in self._groups:
-            self._groups[task] = self._find_group(task_of(task)) + aspect(task)
-        return self._groups[task]
+        if self._groups is None:
+            self._groups = self._find_groups()
+        held = task_of(task)
+        return self._groups.get(held, held) + aspect(task)
 
-    def _find_group(self, task: str) -> str:
-        found, couples = {task}, self.couples
-        while True:
-            more = {t for pair in couples if found & set(pair) for t in pair} | found
-            if more == found:
-                return min(found)
-            found = more
+    def _find_groups(self) -> dict[str, str]:
+        """Return the group of every task that is coupled with another."""
+        around: dict[str, set[str]] = {}
+        for one, other in self.couples:
+            around.setdefault(one, set()).add(other)
+            around.setdefault(other, set()).add(one)
+        groups: dict[str, str] = {}
+        for task in sorted(around):
+            edge = [] if task in groups else [task]
+            while edge:
+                found = edge.pop()
+                if found not in groups:
+                    groups[found] = task
+                    edge += around[found]
+        return groups
 
     def grouped(self, tasks: Iterable[str]) -> list[list[str]]:
         """Return tasks by group."""
@@ -203,39 +212,55 @@ class Roster:
 
     def around(self, agent: Agent, is_personal: bool) -> list[tuple[Agent, bool]]:
         """Return the agents one is linked to, and whether the task is the same."""
+        return self._beside(agent) + self._across(agent, is_personal)
+
+    def _beside(self, agent: Agent) -> list[tuple[Agent, bool]]:
+        """Return the agents at the same node one is linked to: those of its group."""
         node, task = agent
         group = self.group(task)
-        found = [
-            ((node, t), False) for t in self.tasks_at(node) if t != task and self.group(t) == group
+        others = [t for t in self.tasks_at(node) if t != task and self.group(t) == group]
+        return [((node, t), False) for t in others]
+
+    def _across(self, agent: Agent, is_personal: bool) -> list[tuple[Agent, bool]]:
+        """Return the agents at other nodes one is linked to."""
+        node, task = agent
+        group = self.group(task)
+        return [
+            ((other, t), t == task)
+            for other in self.neighbours(node)
+            for t in self.tasks_at(other)
+            if t == task or (is_personal and self.group(t) == group)
         ]
-        for other in self.neighbours(node):
-            for t in self.tasks_at(other):
-                if t == task or (is_personal and self.group(t) == group):
-                    found.append(((other, t), t == task))
-        return found
 
     def part(self, agent: Agent, is_personal: bool) -> Part:
         """Find all with whom an agent must agree on the common part."""
-        found, edge, links = {agent}, [agent], set()
+        found, edge = {agent}, [agent]
+        across: set[Pair] = set()
         wide: dict[Agent, set[Agent]] = {}
+        seen: set[str] = set()  # nodes whose agents are all found: they agree among themselves
         while edge:
             one = edge.pop()
             wide[one] = set()
-            for other, is_wide in self.around(one, is_personal):
-                links.add((min(one, other), max(one, other)))
+            around = self._across(one, is_personal)
+            for other, is_wide in around:
+                across.add(_ordered(one[0], other[0]))
                 wide[one] |= {other} if is_wide else set()
-                if other not in found:
-                    found.add(other)
-                    edge.append(other)
+            if one[0] not in seen:
+                seen.add(one[0])
+                around += self._beside(one)
+            fresh = {other for other, _ in around} - found
+            found |= fresh
+            edge += sorted(fresh)
         known = {(e.name, t): (s, w) for e in self.entries.values() for t, s, _, w in e.tasks}
         said = np.array([known[a] for a in sorted(found)], float)
         mean = float(np.exp2(_near(said[:, 0])).mean())
         heavy = said[said[:, 1] > NO_ROWS, 1]  # an agent without rows says nothing of how many
         weight = float(np.exp2(_near(heavy)).sum()) if len(heavy) else 0.0
-        across = frozenset((a[0], b[0]) for a, b in links if a[0] != b[0])
+        links: Iterable[Any] = across or itertools.combinations(sorted(found), 2)
         return Part(
-            frozenset(found), _graph(links), float(mean), _teams(wide), across, float(weight)
-        )
+            frozenset(found), _graph(links), float(mean), _teams(wide), frozenset(across),
+            float(weight),
+        )  # fmt: skip
 
     # To the wire and back
 
@@ -282,10 +307,9 @@ def _teams(wide: dict[Agent, set[Agent]]) -> tuple[frozenset[Agent], ...]:
     return tuple(teams)
 
 
-def _graph(links: set[tuple[Agent, Agent]]) -> tuple[int, tuple[Pair, ...]]:
+def _graph(links: Iterable[tuple[Any, Any]]) -> tuple[int, tuple[Pair, ...]]:
     """The graph messages travel on: the nodes, or the agents if all are on one node."""
-    across = {(a[0], b[0]) for a, b in links if a[0] != b[0]}
-    ends: set[tuple[Any, Any]] = across or set(links)
+    ends = list(links)
     place = {end: i for i, end in enumerate(sorted({e for link in ends for e in link}))}
     return len(place), tuple(sorted({_ordered(place[a], place[b]) for a, b in ends}))
 
@@ -294,5 +318,5 @@ def _place(lane: str) -> tuple[str, str]:
     return task_of(lane), lane
 
 
-def _ordered(i: int, j: int) -> Any:
+def _ordered(i: Any, j: Any) -> Any:
     return (min(i, j), max(i, j))

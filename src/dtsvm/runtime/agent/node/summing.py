@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -66,20 +65,14 @@ class Summing:
             if not found:
                 for other in pairs(self.name, list(team.nodes), around):
                     half = self.roster.entries[other].agreement
-                    found.append((self._shared(half), self.name < other))
+                    found.append((self.identity.shared(half), self.name < other))
             return found
 
         return secrets
 
     def shared(self, other: str) -> bytes:
         """Return the secret shared with another node."""
-        return self._shared(self.roster.entries[other].agreement)
-
-    def _shared(self, half: bytes) -> bytes:
-        try:
-            return self.identity.shared(half)
-        except ValueError:  # no key: its owner can have no secret, and spoils nobody else's
-            return hashlib.sha256(half).digest()
+        return self.identity.shared(self.roster.entries[other].agreement)
 
     def parcels(self, neighbour: str) -> bytes:
         """Return what a neighbour is told of all sums, packed."""

@@ -5,6 +5,7 @@ import io
 import zipfile
 
 import numpy as np
+import pandas as pd
 import pytest
 
 HEADER = "age,dose,ward,sick\n"
@@ -136,6 +137,34 @@ CSV = {
         "a.csv, line 3: column 'sick' has no value. Every row needs a label; fill it in or remove "
         "the row.",
     ),
+    "a label in two spellings": (
+        GOOD.replace(",0\n", ",no\n").replace(",1\n", ",yes\n").replace(",no\n", ",No\n", 1),
+        "a.csv, line 4: column 'sick' has 'no', and elsewhere 'No'. Write them alike.",
+    ),
+    "percent and shares": (
+        "sat,dose,sick\n97%,1.5,0\n0.93,2.5,1\n0.91,2.5,1\n",
+        "a.csv, line 2: column 'sat' has '97%', which is not a number. Mend it, or declare the "
+        "column a category.",
+    ),
+    "a line above the header": (
+        "# exported on Monday\n" + GOOD,
+        "a.csv, line 2: expected 1 columns, got 4. Give every row one value for each column name.",
+    ),
+    "a title above the header": (
+        "Report,,,\n" + GOOD,
+        "a.csv, line 1: column 2 has no name. Name it, or remove it (pandas writes no such column "
+        "with index=False).",
+    ),
+    "a total below the rows": (
+        GOOD + "Total,,,\n",
+        "a.csv, line 14: column 'age' has 'Total', which is not a number. Mend it, or declare the "
+        "column a category.",
+    ),
+    "a comma at every end": (
+        GOOD.replace("\n", ",\n"),
+        "a.csv, line 1: column 5 has no name. Name it, or remove it (pandas writes no such column "
+        "with index=False).",
+    ),
     "no such label": (
         GOOD.replace("sick", "ill", 1),
         "a.csv has no column 'sick' for the label. Choose from age, dose, ward, ill.",
@@ -241,6 +270,52 @@ def test_a_damaged_parquet_is_refused(run, tmp_path):
     assert said.count("\n") == 1
 
 
+def test_a_list_in_a_cell_is_refused(run, tmp_path):
+    pd.DataFrame({"age": [[1, 2], [3]], "sick": [0, 1]}).to_parquet(tmp_path / "a.parquet")
+    said = refused(run, tmp_path, "train", "a.parquet", "--label", "sick")
+    assert said == (
+        "Error: a.parquet, row 1: column 'age' has several values in one cell. Give one value a "
+        "cell, or list the columns to use as features.\n"
+    )
+
+
+# What is wrong on the command line, and what is said about it.
+ASKED = {
+    "a kind for no column": (
+        ["--kind", "agee=number"],
+        "There is no feature 'agee' to declare as 'number'. Choose from age, dose, ward. Did you "
+        "mean 'age'?",
+    ),
+    "weights that are words": (
+        ["--weight", "ward"],
+        "a.csv, line 2: column 'ward' has 'A', which is not a number. Name a column of weights.",
+    ),
+    "a folder that is not there": (
+        ["--out", "no/model.json"],
+        "There is no folder {here}/no for model.json. Make it first.",
+    ),
+    "a folder as the model": (["--out", "."], ". is a folder. Name a file in it."),
+    "a feature that is the label": (
+        ["--features", "age,sick"],
+        "Column 'sick' is the label, so it cannot be a feature.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ASKED)
+def test_a_command_is_refused_for(run, tmp_path, case):
+    options, sentence = ASKED[case]
+    (tmp_path / "a.csv").write_text(GOOD)
+    said = refused(run, tmp_path, "train", "a.csv", "--label", "sick", *options)
+    assert said == f"Error: {sentence.format(here=tmp_path)}\n"
+
+
+def test_a_folder_is_no_file(run, tmp_path):
+    (tmp_path / "rows").mkdir()
+    said = refused(run, tmp_path, "train", "rows", "--label", "sick")
+    assert said == "Error: rows is a folder. Name the files in it.\n"
+
+
 PAIRS = {
     "a column that one site lacks": (
         GOOD.replace("dose,", "", 1).replace(".5,0.5", ".5").replace(".5,1.5", ".5")
@@ -275,6 +350,14 @@ def test_another_unit_is_refused(run, tmp_path):
     (tmp_path / "b.csv").write_text(GOOD.replace("dose", "dose (g)", 1))
     said = refused(run, tmp_path, "train", "a.csv", "b.csv", "--label", "sick")
     assert said == "Error: Node b has 'dose' in g; a has it in mg. Convert one of them.\n"
+
+
+def test_money_of_another_country_is_refused(run, tmp_path):
+    for name, sign in (("a", "$"), ("b", "€")):
+        rows = "".join(f"{sign}{i}.50,{i % 2}\n" for i in range(12))
+        (tmp_path / f"{name}.csv").write_text("price,sick\n" + rows)
+    said = refused(run, tmp_path, "train", "a.csv", "b.csv", "--label", "sick")
+    assert said == "Error: Node b has 'price' in €; a has it in $. Convert one of them.\n"
 
 
 def test_measurements_are_no_labels(run, tmp_path):

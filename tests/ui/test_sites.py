@@ -1,6 +1,7 @@
 """From three hospitals' raw files to a classifier: the command line against pooled scikit-learn."""
 
 import csv
+import gzip
 import io
 import json
 
@@ -159,3 +160,112 @@ def test_the_sample_is_not_written_over(run, sites):
         "Error: north.csv is there already. Choose another folder.\n"
     )
     assert {path.stem for path in sites.glob("*.csv")} == set(SITES)
+
+
+# The same rows as people write them: each must give the very model of the plain file.
+def tidy():
+    rng = np.random.default_rng(5)
+    n = 90
+    frame = pd.DataFrame(
+        {
+            "age": np.round(rng.normal(60, 12, n), 1),
+            "cost": np.round(rng.uniform(500, 25_000, n), 2),
+            "smoker": rng.choice(["yes", "no"], n),
+            "ward": rng.choice(["A", "B", "C"], n),
+        }
+    )
+    frame.loc[rng.choice(n, 9, replace=False), "age"] = np.nan
+    score = frame["age"].fillna(60) / 12 + (frame["smoker"] == "yes") + rng.normal(0, 1, n)
+    return frame.assign(sick=np.where(score > score.median(), "ill", "well"))
+
+
+def spelled(values, missing):
+    return [missing[i % len(missing)] if v != v else str(v) for i, v in enumerate(values)]
+
+
+def german(frame):
+    numbers = {c: [v.replace(".", ",") for v in spelled(frame[c], [""])] for c in ("age", "cost")}
+    text = frame.assign(**numbers).to_csv(index=False, sep=";", lineterminator="\r\n")
+    return b"\xef\xbb\xbf" + text.encode()
+
+
+def arrow(frame):
+    file = io.BytesIO()
+    typed = frame.assign(
+        smoker=pd.array(frame["smoker"] == "yes", dtype="boolean"),
+        ward=frame["ward"].astype("category"),
+        sick=frame["sick"].astype("category"),
+        seen=pd.date_range("2024", periods=len(frame)),
+        card=4_929_000_000_000_000 + 7919 * np.arange(len(frame)),
+    )
+    typed.to_parquet(file)
+    return file.getvalue()
+
+
+def with_extra(frame):
+    days = pd.date_range("2024", periods=len(frame))
+    return frame.assign(
+        us=days.strftime("%m/%d/%Y"), de=days.strftime("%d.%m.%Y"), long=days.strftime("%d-%b-%Y"),
+        stamp=days.strftime("%Y-%m-%dT%H:%M:%SZ"), digits=days.strftime("%Y%m%d"),
+        card=[str(90_000_000_000_000_000_000 + 7919 * i) for i in range(len(frame))],
+        note=['said "no,\nthanks"'] * len(frame),
+    )  # fmt: skip
+
+
+NA = ["", "NA", "N/A", "n/a", "NaN", "null", "NULL", "-", "?", ".", "#N/A", "<NA>"]
+WRITTEN = {
+    "German Excel": ("a.csv", german),
+    "UTF-16 with tabs": ("a.csv", lambda f: f.to_csv(index=False, sep="\t").encode("utf-16")),
+    "gzip": ("a.csv.gz", lambda f: gzip.compress(f.to_csv(index=False).encode())),
+    "old Mac line ends": ("a.csv", lambda f: f.to_csv(index=False, lineterminator="\r")),
+    "missing in twelve ways": ("a.csv", lambda f: f.assign(age=spelled(f["age"], NA))),
+    "yes and no in any case": (
+        "a.csv",
+        lambda f: f.assign(smoker=[v if i % 2 else v.upper() for i, v in enumerate(f["smoker"])]),
+    ),
+    "dollars and thousands": ("a.csv", lambda f: f.assign(cost=[f"${v:,.2f}" for v in f["cost"]])),
+    "euros": ("a.csv", lambda f: f.assign(cost=[f"{v:.2f} €" for v in f["cost"]])),
+    "percent": (
+        "a.csv",
+        lambda f: f.assign(age=[v and f"{v}%" for v in spelled(f["age"], [""])]),
+    ),
+    "blanks round names and labels": (
+        "a.csv",
+        lambda f: f.assign(sick=f["sick"] + "  ").rename(columns={"age": " age ", "sick": "sick "}),
+    ),
+    "dates, cards and notes": ("a.csv", with_extra),
+    "Parquet types": ("a.parquet", arrow),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def pooled_answers():
+    """What a pooled pipeline says of every row."""
+    frame = tidy()
+    columns = ColumnTransformer(
+        [
+            ("age", FeatureUnion([
+                ("value", make_pipeline(SimpleImputer(), StandardScaler())),
+                ("gap", MissingIndicator()),
+            ]), ["age"]),
+            ("cost", StandardScaler(), ["cost"]),
+            ("switch", "passthrough", ["smoker"]),
+            ("level", OneHotEncoder(), ["ward"]),
+        ]
+    )  # fmt: skip
+    pooled = make_pipeline(columns, SVC(kernel="linear", C=1.0, tol=1e-10))
+    return pooled.fit(as_numbers(frame), frame["sick"]).decision_function(as_numbers(frame))
+
+
+@pytest.mark.parametrize("way", WRITTEN)
+def test_the_same_rows_give_the_pooled_model_however_they_are_written(
+    run, tmp_path, pooled_answers, way
+):
+    name, write = WRITTEN[way]
+    content = write(tidy())
+    content = content.to_csv(index=False) if isinstance(content, pd.DataFrame) else content
+    (tmp_path / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    run("train", name, "--label", "sick", "--method", "dsvm", "--C", "1", "--tol", "1e-9")
+    labels, values, _ = answers(run("predict", "model.json", name).stdout)
+    np.testing.assert_allclose(values, pooled_answers, atol=1e-3)
+    assert labels == np.where(pooled_answers > 0, "well", "ill").tolist()

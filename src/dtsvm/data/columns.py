@@ -8,8 +8,23 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from dtsvm.data.kinds import NO_WORDS, YES_WORDS, Kind, looks_like_id, runs_on, text_kind
-from dtsvm.data.numerals import MISSING, Ambiguous, is_missing_text, is_number, parse_numbers
+from dtsvm.data.kinds import (
+    NO_WORDS,
+    YES_WORDS,
+    Kind,
+    digits_kind,
+    looks_like_id,
+    runs_on,
+    text_kind,
+)
+from dtsvm.data.numerals import (
+    MISSING,
+    Ambiguous,
+    is_missing_text,
+    is_number,
+    parse_numbers,
+    split_sign,
+)
 from dtsvm.data.tables import Cells, Table
 from dtsvm.errors import DataError
 
@@ -38,33 +53,33 @@ _CODE = re.compile(r"[+-]?0[0-9].*")
 
 def kind_of(table: Table, name: str) -> Kind:
     """Find the kind of a column from its values, or refuse one whose values do not go together."""
-    cells = _settled(table.columns[name])
+    cells = _settled(table, name)
     if not isinstance(cells, tuple):
-        return _number_kind(name, _checked(table, name, cells))
+        return _whole_kind(table.columns[name]) or _number_kind(name, _checked(table, name, cells))
     if all(is_missing_text(text) for text in cells):
         return Kind.EMPTY
     numbers = _parsed(table, name, cells)
     different = {text.strip() for text in cells if not is_missing_text(text)}
     if numbers is not None and not _are_codes(different):
-        return _number_kind(name, _checked(table, name, numbers))
+        return digits_kind(different) or _number_kind(name, _checked(table, name, numbers))
     n_present = sum(not is_missing_text(text) for text in cells)
     if numbers is None and sum(is_number(text) for text in cells) > n_present / 2:
         _refuse_text(table, name, cells, _ENCODE)
     return text_kind(name, different, n_present)
 
 
-def numbers_of(table: Table, name: str) -> NDArray[np.float64]:
+def numbers_of(table: Table, name: str, remedy: str = _ENCODE) -> NDArray[np.float64]:
     """Give a column as floats, NaN where there is no value, or refuse what is no number."""
-    cells = _settled(table.columns[name])
+    cells = _settled(table, name)
     numbers = _parsed(table, name, cells) if isinstance(cells, tuple) else cells
     if numbers is None:
-        _refuse_text(table, name, cells, _ENCODE)
+        _refuse_text(table, name, cells, remedy)
     return _checked(table, name, numbers)
 
 
 def switches_of(table: Table, name: str) -> NDArray[np.float64]:
     """Give a yes/no column as 1 and 0, NaN where there is no value, or refuse another word."""
-    cells = _settled(table.columns[name])
+    cells = _settled(table, name)
     if not isinstance(cells, tuple):
         numbers, texts = cells, [f"{value:g}" for value in cells.tolist()]
     else:
@@ -82,7 +97,7 @@ def switches_of(table: Table, name: str) -> NDArray[np.float64]:
 
 def levels_of(table: Table, name: str) -> NDArray[np.object_]:
     """Give a column as text without surrounding blanks, None where there is no value."""
-    cells = _settled(table.columns[name])
+    cells = _settled(table, name)
     found = np.empty(table.n_rows, object)
     if isinstance(cells, tuple):
         found[:] = [None if is_missing_text(text) else text.strip() for text in cells]
@@ -93,7 +108,7 @@ def levels_of(table: Table, name: str) -> NDArray[np.object_]:
 
 def require_numbers(table: Table, name: str) -> NDArray[np.float64]:
     """Give a column as finite floats, or refuse the first value that is not one."""
-    cells = _settled(table.columns[name])
+    cells = _settled(table, name)
     numbers = _complete(cells)
     if numbers is None:
         _refuse_text(table, name, cells, _CHOOSE)
@@ -106,7 +121,7 @@ def find_numbers(table: Table, name: str) -> NDArray[np.float64] | None:
     A column with both numbers and words is refused: one typing error must not
     make a feature vanish.
     """
-    cells = _settled(table.columns[name])
+    cells = _settled(table, name)
     numbers = _complete(cells)
     if numbers is not None:
         return _finite(table, name, numbers)
@@ -129,12 +144,15 @@ def require_values(table: Table, name: str, role: str) -> NDArray[Any]:
             f"{place}: column {name!r} has no value. Every row needs a {role}; "
             "fill it in or remove the row."
         )
-    return _from_text(column) if isinstance(column, tuple) else _from_typed(column)
+    found = _from_text(column) if isinstance(column, tuple) else _from_typed(column)
+    if found.dtype.kind == "U":
+        _refuse_spellings(table, name, found)
+    return found
 
 
 def weights_of(table: Table, name: str) -> NDArray[np.float64]:
     """Give a column of weights: numbers that are not negative, none missing."""
-    weights = numbers_of(table, name)
+    weights = numbers_of(table, name, "Name a column of weights.")
     is_bad = ~(weights >= 0)
     if is_bad.any():
         row = int(is_bad.argmax())
@@ -149,7 +167,8 @@ def weights_of(table: Table, name: str) -> NDArray[np.float64]:
 # Cells as they come to cells of two sorts: texts, or floats with NaN
 
 
-def _settled(cells: Cells) -> tuple[str, ...] | NDArray[np.float64]:
+def _settled(table: Table, name: str) -> tuple[str, ...] | NDArray[np.float64]:
+    cells = table.columns[name]
     if isinstance(cells, tuple):
         return cells
     if cells.dtype.kind in "biuf":
@@ -157,6 +176,7 @@ def _settled(cells: Cells) -> tuple[str, ...] | NDArray[np.float64]:
     if cells.dtype.kind == "M":
         return tuple("" if text == "NaT" else text for text in cells.astype(str).tolist())
     values = cells.tolist()
+    _refuse_lists(table, name, values)
     if cells.dtype.kind == "O" and not any(isinstance(value, str) for value in values):
         try:
             return np.array([np.nan if _is_none(v) else float(v) for v in values])
@@ -175,7 +195,8 @@ def _parsed(table: Table, name: str, cells: tuple[str, ...]) -> NDArray[np.float
     quick = _complete(cells)
     if quick is not None:
         return quick
-    texts = [text.strip() for text in cells]
+    signed = split_sign(cells)
+    texts = [text.strip() for text in (signed[0] if signed else cells)]
     different = dict.fromkeys(text for text in texts if not is_missing_text(text))
     try:
         found = parse_numbers(different)
@@ -202,6 +223,13 @@ def _complete(cells: tuple[str, ...] | NDArray[np.float64]) -> NDArray[np.float6
         return np.fromiter(map(float, cells), dtype=np.float64, count=len(cells))
     except ValueError:
         return None
+
+
+def _whole_kind(cells: Cells) -> Kind | None:
+    """Days and identifiers among columns of whole numbers, as Parquet has them."""
+    if isinstance(cells, tuple) or cells.dtype.kind not in "iu":
+        return None
+    return digits_kind({str(value) for value in cells.tolist()})
 
 
 def _number_kind(name: str, numbers: NDArray[np.float64]) -> Kind:
@@ -272,7 +300,29 @@ def _refuse_text(table: Table, name: str, cells: Cells, remedy: str) -> NoReturn
     raise DataError(f"{table.place(row)}: column {name!r} has {fault}")
 
 
+def _refuse_lists(table: Table, name: str, values: list[Any]) -> None:
+    for row, value in enumerate(values):
+        if isinstance(value, list | tuple | dict | set | np.ndarray):
+            raise DataError(
+                f"{table.place(row)}: column {name!r} has several values in one cell. Give one "
+                "value a cell, or list the columns to use as features."
+            )
+
+
 # Labels, tasks, nodes
+
+
+def _refuse_spellings(table: Table, name: str, texts: NDArray[Any]) -> None:
+    """Refuse names that differ in case only, No and no; single letters may be two names."""
+    first: dict[str, str] = {}
+    for text in dict.fromkeys(texts.tolist()):
+        known = first.setdefault(text.lower(), text)
+        if known != text and (len(text) > 1 or text.lower() in YES_WORDS | NO_WORDS):
+            row = int((texts == text).argmax())
+            raise DataError(
+                f"{table.place(row)}: column {name!r} has {text!r}, and elsewhere {known!r}. "
+                "Write them alike."
+            )
 
 
 def _is_missing(column: Cells) -> NDArray[np.bool_]:

@@ -11,6 +11,7 @@ __all__ = [
     "NO_WORDS",
     "YES_WORDS",
     "Kind",
+    "digits_kind",
     "join_kinds",
     "looks_like_id",
     "runs_on",
@@ -23,10 +24,15 @@ NO_WORDS = frozenset({"no", "n", "false", "f", "nein", "non", "0"})
 MOST_LEVELS = 1000
 # So many rows must speak before values alone make a column an identifier.
 _ENOUGH = 20
+# 20240131; no measurement has nothing but such numbers.
+_DAY = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
+# Beyond 16 digits a float does not tell whole numbers apart.
+_LONG = re.compile(r"\d{16,}")
 _ID_NAME = re.compile(r"(^|[_\s.-])(?i:id|uid|pid|uuid|guid|mrn)$|[a-z](Id|ID)$")
 _DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([ T]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?"
     r"|\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2})( \d{1,2}:\d{2}(:\d{2})?)?"
+    r"|\d{1,2}[ .-]+[A-Za-z]{3,9}[ .,-]+(\d{4}|\d{2})|[A-Za-z]{3,9} \d{1,2}, \d{4}"
 )
 
 
@@ -88,6 +94,20 @@ def text_kind(name: str, different: Collection[str], n_present: int) -> Kind:
     is_id = looks_like_id(name, len(different), n_present)
     is_free = n_present >= _ENOUGH and len(different) > n_present / 2
     return Kind.ID if is_id or is_free or len(different) > MOST_LEVELS else Kind.CATEGORY
+
+
+def digits_kind(different: Collection[str]) -> Kind | None:
+    """Tell days and identifiers written as digits alone; None for numbers.
+
+    Examples
+    --------
+    >>> str(digits_kind({"20240131", "20231224"})), str(digits_kind({"4929000000000006"}))
+    ('date', 'id')
+    """
+    for pattern, kind in ((_DAY, Kind.DATE), (_LONG, Kind.ID)):
+        if different and all(pattern.fullmatch(text) for text in different):
+            return kind
+    return None
 
 
 def looks_like_id(name: str, n_different: int, n_present: int) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-__all__ = ["MISSING", "Ambiguous", "is_missing_text", "is_number", "parse_numbers"]
+__all__ = ["MISSING", "Ambiguous", "is_missing_text", "is_number", "parse_numbers", "split_sign"]
 
 # What stands for "no value" in files; compared without case and surrounding blanks.
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "<na>", "#n/a", "?", "-", "."})
@@ -14,6 +14,7 @@ _PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|infinity|n
 _COMMA = re.compile(r"[+-]?(\d+|\d{1,3}([. ’'\u00a0\u202f]\d{3})+)(,\d+)?([eE][+-]?\d+)?")
 _GROUPED = re.compile(r"[+-]?\d{1,3}([, ’'\u00a0\u202f]\d{3})+(\.\d+)?")
 _EITHER = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
+_SIGNED = re.compile(r"([+-]?)([$€£¥])\s?([\d.,].*)|([+-]?[\d.,].*?)\s?([%‰$€£¥])", re.DOTALL)
 _APART = re.compile(r"[ ’'\u00a0\u202f]")
 
 
@@ -45,6 +46,39 @@ def is_missing_text(text: str) -> bool:
     (True, False)
     """
     return text.strip().lower() in MISSING
+
+
+def split_sign(texts: Sequence[str]) -> tuple[tuple[str, ...], str] | None:
+    """Take off the sign of percent or money that stands beside every number of a column.
+
+    Returns
+    -------
+    (texts, sign) or None
+        None if a text has none, or another one.
+
+    Examples
+    --------
+    >>> split_sign(["97 %", "", "4.5%"])
+    (('97', '', '4.5'), '%')
+    >>> split_sign(["-$1,200.50", "$3"])
+    (('-1,200.50', '3'), '$')
+    >>> split_sign(["97 %", "0.97"]) is None
+    True
+    """
+    plain, signs = [], set()
+    for text in texts:
+        found = None if is_missing_text(text) else _SIGNED.fullmatch(text.strip())
+        if found is None:
+            if not is_missing_text(text):
+                return None
+            plain.append(text)
+        elif found[2]:
+            signs.add(found[2])
+            plain.append(found[1] + found[3])
+        else:
+            signs.add(found[5])
+            plain.append(found[4])
+    return (tuple(plain), signs.pop()) if len(signs) == 1 else None
 
 
 def parse_numbers(texts: Iterable[str]) -> dict[str, float] | None:

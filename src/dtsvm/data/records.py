@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dtsvm.data.columns import kind_of, levels_of, numbers_of, require_values, weights_of
 from dtsvm.data.kinds import Kind
+from dtsvm.data.numerals import split_sign
 from dtsvm.data.schema import ColumnSchema, Schema, split_unit
 from dtsvm.data.tables import Cells, Table, read_table
 from dtsvm.errors import DataError, ParameterError, did_you_mean
@@ -221,9 +222,17 @@ def _schema(table: Table, names: Sequence[str], kinds: Mapping[str, str]) -> Sch
         kind = Kind(kinds[name]) if kinds.get(name) in set(Kind) else kind_of(table, name)
         levels = _levels(table, name) if kind in _LEVELLED else ()
         exponent = _exponent(table, name) if kind is Kind.NUMBER else 0
-        columns.append(ColumnSchema(name, kind, table.units.get(name), levels, exponent))
+        unit = table.units.get(name) or (_sign(table, name) if kind is Kind.NUMBER else None)
+        columns.append(ColumnSchema(name, kind, unit, levels, exponent))
     _refuse_two_ways(table, Schema(tuple(columns)))
     return Schema(tuple(columns)).declare({n: k for n, k in kinds.items() if n in names})
+
+
+def _sign(table: Table, name: str) -> str | None:
+    """The unit that stands beside every number: 97 %, $5."""
+    cells = table.columns[name]
+    found = split_sign(cells) if isinstance(cells, tuple) else None
+    return found[1] if found else None
 
 
 def _exponent(table: Table, name: str) -> int:

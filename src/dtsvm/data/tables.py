@@ -136,6 +136,8 @@ def _reader_for(path: Path) -> Callable[[Path], Table]:
     suffix = Path(path.stem).suffix if is_zipped else path.suffix
     reader = _READERS.get(suffix.lower())
     if reader is None:
+        if path.is_dir():
+            raise DataError(f"{path} is a folder. Name the files in it.")
         raise DataError(
             f"{path} has the unsupported suffix {path.suffix!r}. "
             f"{did_you_mean(path.suffix, _READERS)}"

@@ -22,7 +22,7 @@ from dtsvm.ui.settings import add_preparing, read_choice
 from dtsvm.ui.show import print_json, print_table, share
 from dtsvm.ui.training_rows import read_training
 
-__all__ = ["WAYS", "choosing_bar", "compare", "fit_chosen", "node_lines"]
+__all__ = ["WAYS", "choosing_bar", "compare", "fit_chosen", "node_lines", "say_choices"]
 
 WAYS = ("alone", "together", "chosen")
 
@@ -67,8 +67,14 @@ def compare(ctx: click.Context, /, files: tuple[Path, ...], as_json: bool, **_: 
         click.echo(note)
     print_table(["task", "node", "rows", *WAYS], node_lines(estimator, rows.train), text_columns=2)
     click.echo()
+    say_choices(estimator, rows.train)
+
+
+def say_choices(estimator: DTSVMCV, rows: Rows) -> None:
+    """Say a sentence a task; where no column names tasks, the one task has no name."""
     for one in estimator.choices_:
-        click.echo(one.sentence)
+        is_named = rows.task is not None
+        click.echo(one.sentence if is_named else one.sentence.replace(str(one.task), "It", 1))
 
 
 def fit_chosen(rows: Rows, **settings: Any) -> DTSVMCV:

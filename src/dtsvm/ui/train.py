@@ -26,7 +26,7 @@ from dtsvm.svm.estimators import METHODS
 from dtsvm.svm.keeper import Keeper
 from dtsvm.svm.model_file import save_model
 from dtsvm.svm.names import find_name, read_links
-from dtsvm.ui.compare import WAYS, fit_chosen, node_lines
+from dtsvm.ui.compare import WAYS, fit_chosen, node_lines, say_choices
 from dtsvm.ui.judging import judge
 from dtsvm.ui.known import Known, know, refuse_no_labels
 from dtsvm.ui.ranks import check_command, find_ranks, is_first, one_voice
@@ -232,6 +232,8 @@ def _class_weight(texts: tuple[str, ...], known: Known) -> Any:
     weights: dict[str, float] = {}
     for text in texts:
         label, _, weight = text.rpartition("=")
+        if "=" in label and label not in map(str, known.all_labels):
+            raise click.UsageError(f"--class-weight {text}: give the option once for each label.")
         try:
             weights |= {label: float(weight)}
         except ValueError as error:
@@ -287,8 +289,7 @@ def _report(estimator: Any, found: TrainingRows, out: Path, company: Alone) -> N
     if isinstance(estimator, DTSVMCV):
         print_table(["task", "node", "rows", *WAYS], node_lines(estimator, rows), text_columns=2)
         click.echo("\nShares of rows labelled wrong when held out, C and company chosen:")
-        for one in estimator.choices_:
-            click.echo(one.sentence)
+        say_choices(estimator, rows)
     else:
         print_table(
             ["task", "labels", "rows", "nodes", "training error", "|w₀|", "|w_t|"],

@@ -15,7 +15,7 @@ from dtsvm.data import Records, Rows, agree_schemas, read_records, read_rows
 from dtsvm.data.holdout import held_out
 from dtsvm.data.rows import join_values, refuse_other_labels
 from dtsvm.data.tables import file_stem
-from dtsvm.errors import DataError
+from dtsvm.errors import DataError, did_you_mean
 from dtsvm.prepare import Encoded, Preparation, agreeing, apply_plan, encode, run_together
 from dtsvm.svm.company import Alone
 from dtsvm.ui.known import know, refuse_no_labels
@@ -83,6 +83,7 @@ def _prepared(files: Sequence[Path], choice: Choice) -> TrainingRows:
         read_records(file, roles=roles, features=choice.features, kinds=choice.kinds)
         for file in files
     ]
+    _refuse_unknown_kinds(choice, parts)
     names = node_names(files, parts[0].node is not None)
     schema = agree_schemas(
         {name: part.schema for name, part in zip(names, parts, strict=True)},
@@ -115,6 +116,15 @@ def _prepared(files: Sequence[Path], choice: Choice) -> TrainingRows:
         _joined(files, [part.weight for part in parts], "weight"),
     )  # fmt: skip
     return TrainingRows(*split_held(rows, is_held), made, plan.notes)
+
+
+def _refuse_unknown_kinds(choice: Choice, parts: Sequence[Records]) -> None:
+    names = list(dict.fromkeys(column.name for part in parts for column in part.schema))
+    for name, kind in (choice.kinds or {}).items():
+        if name not in names:
+            raise DataError(
+                f"There is no feature {name!r} to declare as {kind!r}. {did_you_mean(name, names)}"
+            )
 
 
 def _joined(

@@ -5,9 +5,9 @@ of 10 features a node: rounds are short and messages many. *Large nodes*: 100 no
 400 rows of 200 features a node: rounds are work. One task, fixed penalties, a number of rounds
 without a certificate; a process or program each, in turns. Ours and rival: milliseconds a round,
 the median over the turns. *Two ranks*: memory's with two threads over ours with two ranks.
-*Four ranks*: on the same machine, ours with one rank over ours with four; with fewer cores than
-ranks it shows what waiting for each other costs. *Weak scaling*: one rank with half the nodes over
-two ranks with all.
+*Four ranks*, *eight ranks*: on the same machine, ours with one rank over ours with so many; with
+fewer cores than ranks it shows what waiting for each other costs. *Weak scaling*: one rank with
+half the nodes over two ranks with all.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ LIMIT_SECONDS = 300.0
 SIZES = {"small nodes": (10_000, 20, 10, 60), "large nodes": (100, 400, 200, 60)}
 QUICK = {"small nodes": (40, 5, 4, 20), "large nodes": (10, 20, 20, 20)}
 WAYS = {"memory, 1 thread": (0, 1), "memory, 2 threads": (0, 2), "1 rank": (1, 1),
-        "2 ranks": (2, 1), "4 ranks": (4, 1), "1 rank, half the nodes": (1, 1)}  # fmt: skip
+        "2 ranks": (2, 1), "4 ranks": (4, 1), "8 ranks": (8, 1),
+        "1 rank, half the nodes": (1, 1)}  # fmt: skip
 
 
 def run(settings: Settings) -> list[dict]:
@@ -64,6 +65,7 @@ def _results(name: str, middle: dict[str, float]) -> list[dict]:
         ratio("two ranks", "2 ranks", "memory, 2 threads", 0.8),
         ratio("weak scaling", "2 ranks", "1 rank, half the nodes", 0.8),
         ratio("four ranks", "4 ranks", "1 rank", None),
+        ratio("eight ranks", "8 ranks", "1 rank", None),
     ]
 
 

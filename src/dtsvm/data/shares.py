@@ -23,7 +23,7 @@ from dtsvm.errors import DataError, did_you_mean
 
 __all__ = ["BLOCK_ROWS", "count_nodes", "map_npz", "read_blocks"]
 
-BLOCK_ROWS = 1 << 16
+BLOCK_ROWS = 1 << 14
 
 
 def count_nodes(path: Path, node: str | None) -> dict[Any, int] | None:
@@ -75,7 +75,7 @@ def read_blocks(path: Path, node: str | None, wanted: Collection[Any] | None) ->
     with file:
         for group in range(file.num_row_groups):
             if _may_have(file, group, node, wanted):
-                for batch in file.iter_batches(BLOCK_ROWS, row_groups=[group]):
+                for batch in file.iter_batches(BLOCK_ROWS, row_groups=[group], use_threads=False):
                     yield from _cut(arrow_table(path, arrow_columns(batch)), node, wanted)
 
 

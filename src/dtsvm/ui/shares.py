@@ -35,12 +35,13 @@ Values = dict[str, NDArray[Any] | None]  # by role
 
 @dataclass(frozen=True)
 class Part:
-    """What this rank reads of a file: some nodes' rows, or all (None)."""
+    """What this rank reads of a file: some nodes' rows, or all (None), and how many they are."""
 
     number: int
     path: Path
     name: str
     wanted: list[Any] | None
+    n_rows: int | None = None
 
 
 def read_share(
@@ -88,7 +89,8 @@ def _deal(
     for i, (file, name, counts) in enumerate(zip(files, names, counted, strict=True)):
         wanted = [v for v, _ in counts if v in here] if has_nodes else None
         if wanted or (wanted is None and name in here):
-            parts.append(Part(i, file, name, wanted))
+            n_rows = sum(n for v, n in counts if v in here) if has_nodes else None
+            parts.append(Part(i, file, name, wanted, n_rows))
     return parts, has_nodes
 
 
@@ -131,12 +133,13 @@ def _raw(parts: list[Part], choice: Choice, company: Ranks) -> Found:
     blocks: list[list[Any]] = []
     values: list[Values] = []
     said: list[list[Any]] = []
+    room = Room([part.n_rows for part in parts])
     for part in parts:
         found = []
         for table in read_blocks(part.path, choice.node, part.wanted):
             rows = arrange(table, roles, choice.features)
             if rows.X.shape[0]:
-                found.append(rows)
+                found.append(replace(rows, X=room.put(rows.X)))
         blocks.append([rows.X for rows in found])
         values.append(_joined(found))
         said.append([part.number, str(part.path), found[0].feature_names, found[0].notes])
@@ -147,10 +150,39 @@ def _raw(parts: list[Part], choice: Choice, company: Ranks) -> Found:
             raise DataError(different_columns(Path(path), names, Path(other), others))
     columns = _agree(parts, values, company)
     counts = [len(one["y"]) for one in values]  # type: ignore[arg-type]
-    X = _stacked([one[2] for one in said], blocks, names, company)
+    is_plain = all(list(one[2]) == list(names) for one in said)
+    X = room.filled(is_plain)
+    if not all(company.gather(X is not None)):
+        X = _stacked([one[2] for one in said], blocks, names, company)
     rows = Rows(X, columns["y"], columns["task"], columns["node"], tuple(names), columns["weight"])
     is_held = rows_held(rows, choice, [part.name for part in parts], counts)
     return Found(rows, is_held, counts, tuple(dict.fromkeys(n for e in every for n in e[3])))
+
+
+class Room:
+    """One matrix for all rows of a rank, filled block by block, where their number is known."""
+
+    def __init__(self, counts: list[int | None]) -> None:
+        self._n = None if None in counts or not counts else sum(n or 0 for n in counts)
+        self._end = 0
+        self._X: Any = None
+
+    def put(self, block: Any) -> Any:
+        """Copy rows to their place and return them there; what does not fit in is returned."""
+        if self._n is None or not isinstance(block, np.ndarray):
+            return block
+        if self._X is None:
+            self._X = np.empty((self._n, block.shape[1]))
+        into = self._X[self._end : self._end + len(block)]
+        if into.shape != block.shape:
+            return block
+        into[:] = block
+        self._end += len(block)
+        return into
+
+    def filled(self, is_plain: bool) -> Any:
+        """Return the matrix if all rows are in it, as they should be; else None."""
+        return self._X if is_plain and self._X is not None and self._end == self._n else None
 
 
 def _stacked(own: list[Any], blocks: list[list[Any]], names: list[str], company: Ranks) -> Any:

@@ -45,6 +45,7 @@ def choosing_at_node(
     folds: int = 3,
     seed: int = 0,
     guard: str | None = None,
+    C: Sequence[float] | None = None,
 ) -> Generator[Any, Any, Outcome]:
     """Choose with all other nodes.
 
@@ -57,7 +58,7 @@ def choosing_at_node(
     held = _hold(mine, folds, seed)
     square, n = (yield moments(held.X) / [mine.unit, 1.0]).tolist()
     mean_square = mine.unit * square / max(n, 1.0)
-    some = candidates(families, n_tasks=held.n_tasks, mean_square=mean_square)
+    some = candidates(families, n_tasks=held.n_tasks, mean_square=mean_square, C=C)
     trainer = _Trainer(mine, held, mean_square)
     steps = choosing(held, some, reference=reference_of(some, mean_square), guard=guard)
     asked = next(steps)

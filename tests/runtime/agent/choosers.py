@@ -8,7 +8,11 @@ from dtsvm import DTSVMCV
 from dtsvm.problem import Settings
 from dtsvm.runtime.agent.node.chooser import Chooser
 from dtsvm.runtime.agent.node.node import Node
-from dtsvm.select import choosing_at_node
+from dtsvm.select import choosing_at_node, read_families
+
+
+FAMILIES = [("task", 1.0), ("task", 0.6), ("common", 0.0), ("mixed", 0.6, True)]
+PRICES = [0.3, 3.0]
 
 
 def make_chooser(name, neighbours, blocks, p, tol=1e-6, *, incarnation=1, network=7, **more):
@@ -18,7 +22,12 @@ def make_chooser(name, neighbours, blocks, p, tol=1e-6, *, incarnation=1, networ
         if v == name:
             node.enter(task, X, y)
     settings = Settings(common_reg=2.0, specific_reg=2.0, tol=tol)
-    return Chooser(node, functools.partial(choosing_at_node, folds=3), settings)
+    families = read_families("a test", FAMILIES)
+    return Chooser(node, functools.partial(choosing_at_node, families=families, C=PRICES), settings)
+
+
+def agents(network, blocks, p, tol):
+    return [make_chooser(n, network.neighbours(n), blocks, p, tol) for n in network.nodes]
 
 
 class Room:
@@ -30,12 +39,15 @@ class Room:
         self.now, self.seconds = 0.0, seconds
         self.n_bytes = 0
 
+    def say(self, name, messages):
+        for other, data in messages.items():
+            if other in self.choosers and self.rng.random() >= self.loss:
+                self.choosers[other].node.take(name, data, self.now)
+
     def tick(self):
         self.now += self.seconds
         for name, one in list(self.choosers.items()):
-            for other, data in one.node.hello(self.now).items():
-                if other in self.choosers and self.rng.random() >= self.loss:
-                    assert self.choosers[other].node.take(name, data, self.now)
+            self.say(name, one.node.hello(self.now))
         for name, one in list(self.choosers.items()):
             for other, envelopes in one.step(self.now).items():
                 for data in envelopes:
@@ -57,5 +69,5 @@ def memory(network, blocks, tol=1e-6):
     y = np.concatenate([y for _, y in blocks.values()])
     node = np.repeat([v for v, _ in blocks], [len(b[1]) for b in blocks.values()])
     task = np.repeat([t for _, t in blocks], [len(b[1]) for b in blocks.values()])
-    clf = DTSVMCV(network, tol=tol, max_rounds=200_000, n_jobs=1)
+    clf = DTSVMCV(network, candidates=FAMILIES, C=PRICES, tol=tol, max_rounds=200_000, n_jobs=1)
     return clf.fit(X, y.astype(int), task=task, node=node)

@@ -1,0 +1,199 @@
+"""Agents choose what `DTSVMCV` chooses on the same rows and folds, whoever comes, goes or dies."""
+
+import numpy as np
+import pytest
+from choosers import Room, agents, make_chooser, memory
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from meetings import make_blocks
+
+from dtsvm import Network
+from dtsvm.runtime.agent.node import wire_pb2 as wire
+from dtsvm.runtime.agent.node.chooser import PROTOCOL, know
+from dtsvm.select import best_bias, finding_bias
+from worlds import EXAMPLES
+
+TOL = 1e-5  # the choice moves by less than what is asked for below
+
+
+def assert_same(choosers, clf, atol=0.02):
+    """All nodes have the same bits; they are memory's to the tolerance."""
+    first = choosers[0].outcome
+    for one in choosers[1:]:
+        assert np.array_equal(one.outcome.chosen.classifiers, first.chosen.classifiers)
+        assert [str(c) for c in one.outcome.choices] == [str(c) for c in first.choices]
+    assert list(first.tasks) == list(clf.tasks_)
+    assert [c.is_turned for c in first.choices] == [c.is_turned for c in clf.choices_]
+    np.testing.assert_allclose(first.chosen.found.weights, clf.weights_, atol=atol)
+    whole = np.column_stack([clf.coef_, clf.intercept_])
+    np.testing.assert_allclose(first.chosen.classifiers, whole, atol=atol * np.abs(whole).max())
+
+
+def test_three_nodes_choose_what_memory_chooses():
+    network = Network.line(list("abc"))
+    blocks = make_blocks("abc", ["one", "two"], p=3, n=10, seed=1)
+    choosers = agents(network, blocks, 3, TOL)
+    Room(choosers).run()
+    assert_same(choosers, memory(network, blocks, TOL))
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=int(3 * EXAMPLES))
+def test_random_worlds_choose_what_memory_chooses(seed):
+    """Networks, tasks that are not everywhere, one class at a node, few rows."""
+    rng = np.random.default_rng(seed)
+    names = list("abcde")[: rng.integers(2, 5)]
+    network = [Network.ring, Network.line, Network.complete][rng.integers(3)](names)
+    tasks = ["one", "two", "three"][: rng.integers(1, 4)]
+    blocks = make_blocks(names, tasks, p=3, n=int(rng.integers(5, 12)), seed=seed)
+    for key in list(blocks):
+        if rng.random() < 0.2 and sum(task == key[1] for _, task in blocks) > 1:
+            del blocks[key]
+    choosers = agents(network, blocks, 3, TOL)
+    Room(choosers).run()
+    assert_same(choosers, memory(network, blocks, TOL), atol=0.05)
+
+
+def test_lost_messages_only_delay():
+    network = Network.ring(list("abc"))
+    blocks = make_blocks("abc", ["one"], p=2, n=8, seed=2)
+    choosers = agents(network, blocks, 2, TOL)
+    Room(choosers, loss=0.1, seed=3, seconds=0.3).run()
+    assert_same(choosers, memory(network, blocks, TOL))
+
+
+def test_who_comes_late_counts_and_who_leaves_does_not():
+    network = Network.complete(list("abc"))
+    blocks = make_blocks("abc", ["one", "two"], p=2, n=8, seed=4)
+    choosers = {one.node.name: one for one in agents(network, blocks, 2, TOL)}
+    here = [choosers[name] for name in "ab"]
+    room = Room(here)
+    room.now = 31.0  # nobody waits for c any longer
+    for _ in range(40):
+        room.tick()
+    assert here[0].n_begun
+    assert here[0].outcome is None
+    room.choosers["c"] = choosers["c"]
+    room.run()
+    assert_same(list(choosers.values()), memory(network, blocks, TOL))
+    begun = here[0].n_begun
+    room.say(choosers["c"].node.name, choosers["c"].node.leave())
+    del room.choosers["c"]
+    room.run()
+    left = {key: block for key, block in blocks.items() if key[0] != "c"}
+    assert here[0].n_begun > begun
+    assert_same(here, memory(Network.complete(list("ab")), left, TOL))
+
+
+def test_new_rows_go_on_from_where_the_choice_is():
+    network = Network.ring(list("abc"))
+    blocks = make_blocks("abc", ["one"], p=2, n=20, seed=5)
+    choosers = agents(network, blocks, 2, TOL)
+    room = Room(choosers)
+    room.run()
+    cold = choosers[0].rounds
+    X, y = make_blocks("a", ["one"], p=2, n=2, seed=6)["a", "one"]
+    choosers[0].node.add_rows("one", X, y)
+    room.run()
+    old_X, old_y = blocks["a", "one"]
+    blocks["a", "one"] = np.concatenate([old_X, X]), np.concatenate([old_y, y])
+    assert_same(choosers, memory(network, blocks, TOL))
+    assert choosers[0].rounds - cold < cold  # most of it was there
+
+
+def test_a_node_killed_in_the_middle_and_revived_is_no_loss():
+    network = Network.ring(list("abc"))
+    blocks = make_blocks("abc", ["one", "two"], p=2, n=8, seed=7)
+    choosers = agents(network, blocks, 2, TOL)
+    room = Room(choosers)
+    while choosers[1].status()["certified"] < 3:
+        room.tick()
+    revived = make_chooser(
+        "b", network.neighbours("b"), blocks, 2, TOL, incarnation=2, now=room.now
+    )
+    revived.kept = choosers[1].keep_all() or choosers[1].kept
+    room.choosers["b"] = choosers[1] = revived
+    room.run()
+    assert choosers[0].n_begun > 1
+    assert_same(choosers, memory(network, blocks, TOL))
+
+
+def test_one_node_alone_chooses_too():
+    blocks = make_blocks("a", ["one", "two"], p=2, n=12, seed=8)
+    choosers = agents(Network(["a"], []), blocks, 2, TOL)
+    Room(choosers).run()
+    assert_same(choosers, memory(Network(["a"], []), blocks, TOL))
+
+
+def test_a_task_whose_holders_are_apart_goes_through_others():
+    network = Network.line(list("abc"))
+    blocks = make_blocks("abc", ["one", "two"], p=2, n=6, seed=9)
+    del blocks["b", "one"]
+    choosers = agents(network, blocks, 2, TOL)
+    room = Room(choosers)
+    for _ in range(5):
+        room.tick()
+    assert know(choosers[1].node).through == {"one", "two"}
+    room.run()
+    assert_same(choosers, memory(network, blocks, TOL))
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [{"name": "x y", "up": b"1"}],
+        [{"name": "1 99999999", "up": b"1"}],
+        [{"name": "1 -1", "up": b"1"}],
+        [{"name": "99 0", "up": b"1"}],
+        [{"name": "1 0", "up": b"\xff" * 1000}],
+        [{"wanted": 2**63, "done": 2**63, "up": b"3", "down": b"4"}],
+        [{"name": "1 0", "up": b""}] * 5000,
+    ],
+)
+def test_a_neighbour_that_writes_nonsense_is_refused_and_the_rest_choose_on(parts):
+    network = Network.ring(list("abc"))
+    blocks = make_blocks("abc", ["one"], p=2, n=6, seed=10)
+    choosers = agents(network, blocks, 2, 0.05)
+    room = Room(choosers)
+    for _ in range(12):
+        room.tick()
+    a = choosers[0]
+    message = wire.Message(protocol=PROTOCOL, network=7, sender="b", roster_digest=a.epoch,
+                           sums=[wire.Sum(**part) for part in parts])  # fmt: skip
+    a.hear("b", message.SerializeToString())
+    a.hear("b", b"\xff")
+    a.hear("c", message.SerializeToString())  # that is not c's
+    room.run()
+    assert a.refused >= 2
+    assert_same(choosers, memory(network, blocks, 0.05), atol=0.5)
+
+
+def test_more_than_can_be_read_is_not_kept():
+    network = Network.line(list("ab"))
+    (a, _) = agents(network, make_blocks("ab", ["one"], p=2, n=6), 2, 0.05)
+    for _ in range(80):
+        a.hear("b", bytes(1_000_000))
+    assert a.refused > 0
+    assert a._n_waiting <= 64_000_000
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=int(50 * EXAMPLES))
+def test_the_bias_found_by_counting_is_the_best(seed):
+    rng = np.random.default_rng(seed)
+    n, n_groups, n_nodes = rng.integers(1, 40), rng.integers(1, 6), rng.integers(1, 4)
+    scores = rng.normal(size=n) * 10 ** rng.uniform(-4, 4) + 3 * rng.normal()
+    scores = np.round(scores) if rng.random() < 0.2 else scores
+    y, group = rng.choice([-1.0, 1.0], n), rng.integers(0, n_groups, n)
+    node = rng.integers(0, n_nodes, n)
+    parts = [(scores[node == v], y[node == v], group[node == v]) for v in range(n_nodes)]
+    steps = [finding_bias(*part, int(n_groups)) for part in parts]
+    asked = [next(one) for one in steps]
+    while True:
+        total = np.sum(asked, axis=0)
+        try:
+            asked = [one.send(total) for one in steps]
+        except StopIteration as end:
+            found = end.value
+            break
+    np.testing.assert_allclose(found, best_bias(scores, y, group, int(n_groups)), rtol=2e-7)

@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
-from dtsvm.ui.show import short
+from dtsvm.ui.show import choosing_words, short
 
 __all__ = ["Watch"]
 
@@ -84,6 +84,8 @@ class Watch:
         status = self._last[name]
         if status["is_settled"]:
             return "settled"
+        if "choosing" in status:
+            return choosing_words(status["choosing"])
         return "training" if status["round"] else "meeting"
 
     def _table(self) -> Table:

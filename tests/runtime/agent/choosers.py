@@ -10,7 +10,6 @@ from dtsvm.runtime.agent.node.chooser import Chooser
 from dtsvm.runtime.agent.node.node import Node
 from dtsvm.select import choosing_at_node, read_families
 
-
 FAMILIES = [("task", 1.0), ("task", 0.6), ("common", 0.0), ("mixed", 0.6, True)]
 PRICES = [0.3, 3.0]
 

@@ -85,7 +85,7 @@ def test_who_comes_late_counts_and_who_leaves_does_not():
     assert_same(here, memory(Network.complete(list("ab")), left, TOL))
 
 
-def test_new_rows_go_on_from_where_the_choice_is():
+def test_new_rows_and_changes_go_on_from_where_the_choice_is():
     network = Network.ring(list("abc"))
     blocks = make_blocks("abc", ["one"], p=2, n=20, seed=5)
     choosers = agents(network, blocks, 2, TOL)
@@ -98,7 +98,11 @@ def test_new_rows_go_on_from_where_the_choice_is():
     old_X, old_y = blocks["a", "one"]
     blocks["a", "one"] = np.concatenate([old_X, X]), np.concatenate([old_y, y])
     assert_same(choosers, memory(network, blocks, TOL))
-    assert choosers[0].rounds - cold < cold  # most of it was there
+    warm = choosers[0].rounds
+    choosers[2].node.tell_owner()  # all begin anew, with the same rows
+    room.run()
+    assert choosers[0].rounds - warm < 0.5 * cold
+    assert_same(choosers, memory(network, blocks, TOL))
 
 
 def test_a_node_killed_in_the_middle_and_revived_is_no_loss():

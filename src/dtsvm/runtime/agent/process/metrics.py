@@ -25,6 +25,12 @@ GAUGES = {
     "connections_refused": "Connections refused since the start.",
     "failures": "Errors that were logged and survived.",
 }
+CHOOSING = {
+    "tracks": "Candidates in training now.",
+    "certified": "Those of them that are certified.",
+    "times_begun": "How often choosing was begun.",
+    "is_done": "Whether a choice stands.",
+}
 COUNTERS = ("messages_sent", "bytes_sent", "refused", "connections_refused", "failures")
 BROKEN = (OSError, ValueError, TimeoutError, EOFError, asyncio.LimitOverrunError)
 MOST_REQUEST, REQUEST_SECONDS = 8_192, 5.0
@@ -56,6 +62,9 @@ def as_text(status: Mapping[str, Any]) -> str:
         full = f"dtsvm_{name}_total" if name in COUNTERS else f"dtsvm_{name}"
         lines += [f"# HELP {full} {what}", f"# TYPE {full} {kind}"]
         lines.append(f'{full}{{node="{node}"}} {value}')
+    for name, what in CHOOSING.items() if "choosing" in status else ():
+        lines += [f"# HELP dtsvm_choosing_{name} {what}", f"# TYPE dtsvm_choosing_{name} gauge"]
+        lines.append(f'dtsvm_choosing_{name}{{node="{node}"}} {int(status["choosing"][name])}')
     present, all_ = len(status["present"]), len(status["neighbours"])
     lines += [
         "# HELP dtsvm_neighbours Neighbours, by whether they are present.",

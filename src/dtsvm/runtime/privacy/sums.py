@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 Steps = Generator[Floats, Floats, Plan]
 SWAP = math.sqrt(2.0)  # a replaced row leaves one cell and enters another
 COARSE = 4  # bins of decision values for each label: the fewer, the less noise
-LEAST_VARIANCE = 1e-4  # in squares of a column's range
+LEAST_VARIANCE = 2.5e-3  # in squares of a range: noise must not make a column large
 SURE = 3.0  # standard deviations of the total's noise that missing values must exceed
 
 

@@ -184,7 +184,8 @@ class Process:
         if self.node.is_settled or self._is_at_limit:
             self._write()
             return
-        if started - self._kept_at > self.node.timing.checkpoint_seconds:
+        is_due = started - self._kept_at > self.node.timing.checkpoint_seconds
+        if is_due or self.node.veil.is_noisy:  # what a budget was spent on must not be lost
             self._keep()
         await self._balance()
 

@@ -1,0 +1,65 @@
+"""Three real processes with mutual TLS choose; one is killed in the middle, and started again."""
+
+import json
+import time
+
+import numpy as np
+from meetings import make_blocks
+
+from dtsvm import DTSVMCV, Network, load_model
+from dtsvm.runtime.agent.process.children import Children, free_addresses
+from dtsvm.runtime.agent.site.folders import make_site
+
+NODES = ["a", "b", "c"]
+
+
+def write_site(site, network, blocks):
+    lines = {t: {"data": f"{t}.npz", "label": "y", "labels": [-1, 1]} for t in ("one", "two")}
+    address = dict(zip(NODES, free_addresses(3), strict=True))
+    make_site(site, network, address, lines, {"C": "auto", "tol": 1e-3})
+    for (node, task), (X, y) in blocks.items():
+        np.savez(site / node / f"{task}.npz", X=X, y=y.astype(int))
+
+
+def wait_until(children, is_so):
+    until = time.monotonic() + 240.0
+    while time.monotonic() < until:
+        children.check()
+        found = children.statuses()
+        if is_so(found):
+            return found
+        time.sleep(0.1)
+    raise AssertionError({name: one.get("choosing") for name, one in found.items()})
+
+
+def pooled(blocks):
+    X, y = (np.concatenate([block[i] for block in blocks.values()]) for i in (0, 1))
+    sizes = [len(block[1]) for block in blocks.values()]
+    node, task = (np.repeat([key[i] for key in blocks], sizes) for i in (0, 1))
+    return X, y.astype(int), {"task": task, "node": node}
+
+
+def test_processes_choose_what_memory_chooses_though_one_is_killed(tmp_path):
+    site, network = tmp_path / "site", Network.ring(NODES)
+    blocks = make_blocks(NODES, ["one", "two"], p=3, n=16, seed=1)
+    write_site(site, network, blocks)
+    with Children(site) as children:
+        for name in NODES:
+            children.start(name)
+        wait_until(children, lambda found: found.get("b", {}).get("round", 0) > 5)
+        children.kill("b")
+        children.start("b")
+        found = wait_until(
+            children,
+            lambda found: len(found) == 3 and all(one["is_settled"] for one in found.values()),
+        )
+    models = [load_model(site / name / "model.json") for name in NODES]
+    kept = [json.loads((site / name / "model.json").read_text())["choices"] for name in NODES]
+    assert kept[0] == kept[1] == kept[2] == found["a"]["choosing"]["choices"]
+    assert all(np.array_equal(models[0].coef_, one.coef_) for one in models)
+    X, y, where = pooled(blocks)
+    memory = DTSVMCV(network, tol=1e-3).fit(X, y, **where)
+    whole, theirs = (np.column_stack([m.coef_, m.intercept_]) for m in (memory, models[0]))
+    np.testing.assert_allclose(theirs, whole, atol=0.15 * np.abs(whole).max())
+    said = [one.predict(X, task=where["task"]) for one in (memory, models[0])]
+    assert np.mean(said[0] == said[1]) > 0.97

@@ -1,0 +1,128 @@
+"""Lying neighbours as real processes: mutual TLS, sockets, four honest agents and one liar.
+
+    python -m benchmarks.agent_attacks [--shape complete] [LIE ...]
+
+The liar is an agent whose messages, or terms of sums, are changed by a lie of
+`tests/runtime/agent/liars.py` or `liars_inside.py` from its second second on. It lies for five
+seconds, is killed, and the honest have twenty to be certified at their own optimum. A line a lie:
+seconds until then, distance from the optimum, growth of memory and of the log while it lied.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).parents[1] / "tests" / part) for part in ("", "runtime/agent")]
+
+import numpy as np  # noqa: E402
+from liars import LIES, Liar  # noqa: E402
+from liars_inside import INSIDE  # noqa: E402
+from meetings import SHAPES, cold, make_blocks  # noqa: E402
+from sites import Agents, farthest, make_site, status  # noqa: E402
+
+from dtsvm.runtime.agent.node.node import Node  # noqa: E402
+from dtsvm.ui import main as command_line  # noqa: E402
+
+FIVE, LIAR = list("abcde"), "a"
+HONEST = [name for name in FIVE if name != LIAR]
+SETTINGS = {"C": 0.1, "tol": 1e-6}
+TIMING = {"evict_seconds": 2.0, "round_seconds": 0.5, "start_seconds": 10.0}
+QUIET, LYING, PATIENCE = 2.0, 5.0, 20.0  # seconds
+WORST = [
+    "round 2^62-1", "values of 1e300", "values ten times as large", "values as large as allowed",
+    "garbage", "begins anew all the time", "two hundred tasks in one group", "two faces",
+    "totals of garbage", "nothing more", "x and z that cancel at checks", "settings without end",
+    "wrong masks", "an average of its own", "a box without end", "moves that make others leap",
+]  # fmt: skip
+
+
+def lie_as(name: str, config: str) -> None:
+    """Be the liar: an agent that says what the lie makes of it."""
+    true, began = Node._messages, time.monotonic()
+    liars: dict[int, Liar] = {}
+
+    def messages(self: Node, told: dict[str, bytes]) -> dict[str, bytes]:
+        out = true(self, told)
+        if time.monotonic() - began < QUIET:
+            return out
+        if id(self) not in liars:
+            liars[id(self)] = Liar(self, np.random.default_rng(5))
+            INSIDE.get(name, lambda node: None)(self)
+        return liars[id(self)].said(out, LIES[name]) if name in LIES else out
+
+    Node._messages = messages  # type: ignore[method-assign]
+    command_line(["agent", config])
+
+
+def memory(pid: int) -> int:
+    """Resident bytes of a process."""
+    fields = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(1024 * int(line.split()[1]) for line in fields if line.startswith("VmRSS"))
+
+
+def attack(name: str, shape: str, folder: Path) -> str:
+    """Let one lie happen; return a line about it."""
+    blocks = make_blocks(FIVE, ["one"])
+    network = SHAPES[shape](FIVE)
+    make_site(folder, network, blocks, SETTINGS, **TIMING)
+    rest = {key: rows for key, rows in blocks.items() if key[0] != LIAR}
+    best = cold(SHAPES["complete"](HONEST), rest, {**SETTINGS, "tol": 1e-9})
+    with Agents(folder) as agents:
+        for node in HONEST:
+            agents.start(node)
+        liar = _start_liar(name, folder)
+        time.sleep(QUIET + 2.0)
+        before = {node: memory(agents.running[node].pid) for node in HONEST}
+        time.sleep(LYING)
+        grown = max(memory(agents.running[node].pid) - before[node] for node in HONEST)
+        liar.kill()
+        liar.wait()
+        seconds = _until_certified(folder)
+        logs = max(len((folder / f"{node}.log").read_bytes()) for node in HONEST)
+        alive = all(agents.running[node].poll() is None for node in HONEST)
+        far = farthest(folder, HONEST, best) if seconds < PATIENCE else np.inf
+        return (
+            f"{name:34} {shape:9} alive {alive}  certified after {seconds:4.1f} s  off {far:.0e}  "
+            f"memory {grown / 1e6:+5.1f} MB  log {logs / 1e3:.1f} kB"
+        )
+
+
+def _start_liar(name: str, folder: Path) -> subprocess.Popen[bytes]:
+    config = str(folder / LIAR / "node.toml")
+    words = [sys.executable, "-m", "benchmarks.agent_attacks", "--as", name, config]
+    nowhere = subprocess.DEVNULL
+    return subprocess.Popen(words, stdout=nowhere, stderr=nowhere)
+
+
+def _until_certified(folder: Path) -> float:
+    began = time.monotonic()
+    while time.monotonic() - began < PATIENCE:
+        found = [status(folder, node) for node in HONEST]
+        if all(one["is_settled"] and one["nodes"] == 4 for one in found):
+            return time.monotonic() - began
+        time.sleep(0.1)
+    return PATIENCE
+
+
+def run(words: list[str]) -> None:
+    """Try lies one after another."""
+    shapes = ["ring", "complete"]
+    if "--shape" in words:
+        place = words.index("--shape")
+        shapes = [words[place + 1]]
+        del words[place : place + 2]
+    for name in words or WORST:
+        for shape in shapes:
+            with tempfile.TemporaryDirectory() as folder:
+                print(attack(name, shape, Path(folder) / "site"), flush=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--as"]:
+        lie_as(*sys.argv[2:4])
+    else:
+        run(sys.argv[1:])

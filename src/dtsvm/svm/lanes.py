@@ -114,18 +114,16 @@ class Lanes:
         """Train; what each node found by itself is kept in `by_node`, of jobs of one lane."""
         first = first_alike(jobs)
         some = {k: jobs[k] for k in sorted(set(first))}
-        mine = dict(self.company.turn(list(some.items())))
-        found: dict[int, list[Trained]] = {k: [] for k in mine}
+        batches = self._batches(some)
+        found: dict[int, list[Trained]] = {k: [] for k in some}
         n_done = 0
-        for k, one in self._train_all(self._batches(mine)):
+        for k, one in self._train_dealt(batches):
             found[k].append(one)
             if len(found[k]) == len(jobs[k].lanes):
                 n_done += 1
                 if self.on_lane:
                     end = jobs[k].candidate, _joined(found[k])
-                    self.on_lane(Progress(n_done, len(mine), *end))
-        if not self.company.is_alone:
-            found = _heard(self.company, found, self.where[0])
+                    self.on_lane(Progress(n_done, len(some), *end))
         self.stages.append([(job.candidate, _joined(found[k])) for k, job in some.items()])
         for k, job in enumerate(jobs):
             if len(job.lanes) == 1:
@@ -144,6 +142,15 @@ class Lanes:
             n = max(1, MOST // (lift.width * len(self.network)))
             batches += [units[i : i + n] for i in range(0, len(units), n)]
         return batches
+
+    def _train_dealt(self, batches: list[list[Unit]]) -> Iterable[tuple[int, Trained]]:
+        """Train batches, in order; other processes train some of them, the same batches as here."""
+        if self.company.is_alone:
+            return self._train_all(batches)
+        mine = self.company.turn(list(enumerate(batches)))
+        trained = iter(self._train_all([units for _, units in mine]))
+        found = [(b, i, *next(trained)) for b, units in mine for i in range(len(units))]
+        return _heard(self.company, found, self.where[0])
 
     def _train_all(self, batches: list[list[Unit]]) -> Iterable[tuple[int, Trained]]:
         """Train batches, so many at a time, in order."""
@@ -299,22 +306,21 @@ def _named(
 
 
 def _heard(
-    company: Alone, found: dict[int, list[Trained]], nodes: Sequence[Hashable]
-) -> dict[int, list[Trained]]:
-    """Join what all processes trained, the same bits at each."""
+    company: Alone, found: list[tuple[int, int, int, Trained]], nodes: Sequence[Hashable]
+) -> list[tuple[int, Trained]]:
+    """Join what all processes trained, in the order of batches, the same bits at each."""
     number = {node: i for i, node in enumerate(nodes)}
     said = [
-        [k, [str(info.status), *list(asdict(info).values())[1:]], whole.tolist(),
+        [b, i, k, [str(info.status), *list(asdict(info).values())[1:]], whole.tolist(),
          [[number[node], u.tolist()] for node, u in own.items()]]
-        for k, some in found.items() for info, whole, own in some
+        for b, i, k, (info, whole, own) in found
     ]  # fmt: skip
-    every: dict[int, list[Trained]] = {}
-    for k, (status, *numbers), whole, own in (one for some in company.gather(said) for one in some):
-        mine = {nodes[i]: np.array(u) for i, u in own}
-        every.setdefault(k, []).append(
-            Trained(Info(Status(status), *numbers), np.array(whole), mine)
-        )
-    return every
+    every = sorted((one for some in company.gather(said) for one in some), key=lambda e: e[:2])
+    return [
+        (k, Trained(Info(Status(end[0]), *end[1:]), np.array(whole),
+                    {nodes[j]: np.array(u) for j, u in own}))
+        for _, _, k, end, whole, own in every
+    ]  # fmt: skip
 
 
 def _take(session: Session, whole: Floats, nodes: dict[Hashable, Floats]) -> None:

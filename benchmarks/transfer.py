@@ -272,7 +272,10 @@ COST = """## What it costs
 One choice on a ring of 8 nodes beside the mean of four fits of `DTSVM` at the four values of C, the
 same tolerance. Rounds are counted as if all candidates of a stage ran side by side; bytes are those
 of them all. Seconds were taken on a busy machine and mean something as ratios only: a choice takes
-tens of fits' time where there are few tasks, a few where there are many. The aim was ten.
+tens of fits' time where there are few tasks, a few where there are many. The aim was ten. All
+figures of this page were taken before candidates that are certified fell silent one by one and
+links pulled lighter at biases where C is tiny; the answers are the same to the tolerance, the cost
+has not been measured anew on a quiet machine.
 """
 
 

@@ -157,6 +157,15 @@ def test_a_task_of_two_rows_and_a_task_of_one_class_follow_the_others():
     assert [one.n_rows for one in clf.choices_] == [2, 6, 30, 30, 30]
 
 
+def test_hundreds_of_tasks_of_a_few_rows_are_chosen_for_together():
+    X, y, task, node = draw(16, n_tasks=200, rows_a_task=6, p=3)
+    clf = DTSVMCV("ring", C=1.0, n_jobs=1, candidates=[("task", 1.0), ("common", 0.0)])
+    clf.fit(X, y, task=task, node=node)
+    assert len(clf.choices_) == 200
+    assert "199 other tasks" in clf.choices_[0].sentence
+    assert clf.score(X, y, task=task) > 0.85
+
+
 def test_nodes_without_rows_or_with_one_class_pass_messages_on():
     X, y, task, _ = draw(6)
     node = np.where(y > 0, 0, 4)

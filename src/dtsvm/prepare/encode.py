@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,7 @@ from dtsvm.data import ColumnSchema, Kind, Records, Schema
 from dtsvm.data.columns import levels_of, numbers_of, switches_of
 from dtsvm.errors import DataError, did_you_mean
 
-__all__ = ["MEASURED", "Encoded", "encode"]
+__all__ = ["MEASURED", "Encoded", "encode", "join"]
 
 # The kinds that become one number a row.
 MEASURED = (Kind.NUMBER, Kind.ZERO_ONE, Kind.YES_NO)
@@ -83,6 +84,16 @@ def encode(records: Records, schema: Schema, missing_columns: str = "refuse") ->
         schema,
         np.array(numbers, np.float64).reshape(-1, n) if numbers else np.empty((0, n)),
         np.array(codes, np.int64).reshape(-1, n) if codes else np.empty((0, n), np.int64),
+    )
+
+
+def join(schema: Schema, parts: Sequence[Encoded]) -> Encoded:
+    """Return rows of several files as one; there may be none."""
+    n_numbers, n_codes = len(schema.of_kind(*MEASURED)), len(schema.of_kind(Kind.CATEGORY))
+    return Encoded(
+        schema,
+        np.concatenate([np.empty((n_numbers, 0)), *(p.numbers for p in parts)], axis=1),
+        np.concatenate([np.empty((n_codes, 0), np.int64), *(p.codes for p in parts)], axis=1),
     )
 
 

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dtsvm.data import Kind, Records, Schema, agree_schemas
+from dtsvm.data import Records, Schema, agree_schemas
 from dtsvm.errors import DtsvmError
 from dtsvm.prepare import Encoded, Plan, agreeing, encode
-from dtsvm.prepare.encode import MEASURED
+from dtsvm.prepare.encode import join
 from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.agreed import (
     MOST_GENERATION,
@@ -251,12 +251,7 @@ class Preparing:
     def _encode(self, schema: Schema) -> Encoded:
         """Return the rows of all tasks here; there may be none."""
         parts = [encode(part, schema, self.missing_columns) for part in self.rows]
-        n_numbers, n_codes = len(schema.of_kind(*MEASURED)), len(schema.of_kind(Kind.CATEGORY))
-        rows = Encoded(
-            schema,
-            np.concatenate([np.empty((n_numbers, 0)), *(p.numbers for p in parts)], axis=1),
-            np.concatenate([np.empty((n_codes, 0), np.int64), *(p.codes for p in parts)], axis=1),
-        )
+        rows = join(schema, parts)
         return rows if self.noise is None else self.noise.clipped(rows)
 
     def _agree(self) -> Schema:

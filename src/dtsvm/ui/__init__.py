@@ -36,7 +36,7 @@ def main(debug: bool) -> None:
 
     \b
     A first round trip:
-      dtsvm train rows.csv --label sick --task disease --node clinic --network ring
+      dtsvm train rows.csv --label sick --task disease --node site --network ring
       dtsvm inspect model.json
       dtsvm predict model.json new.csv --task-name flu
     """  # noqa: D301

@@ -21,7 +21,8 @@ def sites(out: Path) -> None:
 
     \b
       dtsvm demo sites --out sites/
-      dtsvm train sites/north.csv sites/south.csv sites/west.csv --label readmitted --task disease
+      dtsvm train sites/north.csv sites/south.csv sites/west.csv \\
+          --label readmitted --task disease
     """  # noqa: D301
     for name in SITES:
         if (out / f"{name}.csv").exists():

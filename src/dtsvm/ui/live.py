@@ -35,10 +35,10 @@ def live(schedule: Path, out: Path | None, plot: Path | None) -> None:
     SCHEDULE is a TOML file:
 
     \b
-    network = { shape = "ring", nodes = 6 }     # or links = [["a", "b"], …] or "links.csv"
+    network = { shape = "ring", nodes = 6 }  # or links = [["a", "b"], …]
     settings = { C = 0.01, specific_reg = 100 } # as in the Session
     tasks.3v6 = { data = "digits", rows_per_node = 10, test_rows = 1800 }
-    tasks.flu = { data = "rows.csv", label = "sick", node = "clinic", test = "test.csv" }
+    tasks.flu = { data = "rows.csv", label = "sick", node = "clinic" }
     [[stages]]
     name = "alone"
     events = [{ enter = "3v6" }, { enter = "flu" }]
@@ -51,10 +51,12 @@ def live(schedule: Path, out: Path | None, plot: Path | None) -> None:
     it happens at every node that has rows of the task. Events:
 
     \b
-      { enter = "flu" }   { enter = { task = "flu", node = "oslo", links = ["rome"] } }
-      { add_data = { task = "flu", node = "oslo", data = "more.csv" } }   digits: rows = 10
+      { enter = "flu" }
+      { enter = { task = "flu", node = "oslo", links = ["rome"] } }
+      { add_data = { task = "flu", node = "oslo", data = "more.csv" } }
       { drop_data = { task = "flu", node = "oslo", oldest = 10 } }
-      { leave = "flu" }   { leave = { task = "flu", node = "oslo", allow_split = true } }
+      { leave = "flu" }
+      { leave = { task = "flu", node = "oslo", allow_split = true } }
       { couple = ["flu", "3v6"] }   { decouple = "flu" }
       { link = ["oslo", "rome"] }   { unlink = ["oslo", "rome"] }
       { set = { C = 0.1 } }

@@ -47,7 +47,8 @@ def predict(
     With a column that names the task:
       dtsvm predict model.json new.csv --task disease
     All rows of one task, as node 'berlin' would answer:
-      dtsvm predict model.json new.csv --task-name flu --node-name berlin --out answers.csv
+      dtsvm predict model.json new.csv --task-name flu --node-name berlin \\
+          --out answers.csv
     """  # noqa: D301
     if out is not None:
         check_place(out, [model, *files])

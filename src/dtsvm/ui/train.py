@@ -105,12 +105,13 @@ def train(ctx: click.Context, /, files: tuple[Path, ...], out: Path, method: str
     A file a node, a fifth of the rows held out to measure the model on:
       dtsvm train berlin.csv paris.csv rome.csv --label sick --holdout 0.2
     One file, with a column for the task and one for the node:
-      dtsvm train rows.csv --label sick --task disease --node clinic --network ring
+      dtsvm train rows.csv --label sick --task disease --node site --network ring
     Own links, and tasks a and b together but not c:
-      dtsvm train rows.csv --label y --task task --node site --network links.csv --transfer "a,b"
+      dtsvm train rows.csv --label y --task task --node site \\
+          --network links.csv --transfer "a,b"
     The paper's iteration, on features as they are:
-      dtsvm train rows.csv --label y --node site --C 0.01 --relaxation 0.5 --node-penalty 1 \\
-          --task-penalty 1 --local exact --raw
+      dtsvm train rows.csv --label y --node site --C 0.01 --relaxation 0.5 \\
+          --node-penalty 1 --task-penalty 1 --local exact --raw
     """  # noqa: D301
     given = given_settings(ctx, _estimator(ctx, method))
     check_place(out, files)

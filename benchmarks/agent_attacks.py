@@ -3,7 +3,7 @@
     python -m benchmarks.agent_attacks [--shape complete] [LIE ...]
 
 The liar is an agent whose messages, or terms of sums, are changed by a lie of
-`tests/runtime/agent/liars.py` or `liars_inside.py` from its second second on. It lies for five
+`tests/runtime/agent/liars.py` or `liars_inside.py` once all five have met. It lies for five
 seconds, is killed, and the honest have twenty to be certified at their own optimum. A line a lie:
 seconds until then, distance from the optimum, growth of memory and of the log while it lied.
 """
@@ -31,7 +31,7 @@ FIVE, LIAR = list("abcde"), "a"
 HONEST = [name for name in FIVE if name != LIAR]
 SETTINGS = {"C": 0.1, "tol": 1e-6}
 TIMING = {"evict_seconds": 2.0, "round_seconds": 0.5, "start_seconds": 10.0}
-QUIET, LYING, PATIENCE = 2.0, 5.0, 20.0  # seconds
+START, LYING, PATIENCE = 120.0, 5.0, 20.0  # seconds
 WORST = [
     "round 2^62-1", "values of 1e300", "values ten times as large", "values as large as allowed",
     "garbage", "begins anew all the time", "two hundred tasks in one group", "two faces",
@@ -42,12 +42,12 @@ WORST = [
 
 def lie_as(name: str, config: str) -> None:
     """Be the liar: an agent that says what the lie makes of it."""
-    true, began = Node._messages, time.monotonic()
+    true, sign = Node._messages, Path(config).parent / "lie"
     liars: dict[int, Liar] = {}
 
     def messages(self: Node, told: dict[str, bytes]) -> dict[str, bytes]:
         out = true(self, told)
-        if time.monotonic() - began < QUIET:
+        if not sign.exists():
             return out
         if id(self) not in liars:
             liars[id(self)] = Liar(self, np.random.default_rng(5))
@@ -75,8 +75,9 @@ def attack(name: str, shape: str, folder: Path) -> str:
         for node in HONEST:
             agents.start(node)
         liar = _start_liar(name, folder)
-        time.sleep(QUIET + 2.0)
+        agents.wait_for(lambda: all(status(folder, n)["nodes"] == 5 for n in HONEST), START)
         before = {node: memory(agents.running[node].pid) for node in HONEST}
+        (folder / LIAR / "lie").touch()
         time.sleep(LYING)
         grown = max(memory(agents.running[node].pid) - before[node] for node in HONEST)
         liar.kill()

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from dtsvm.data.folds import cell_name, deal
 from dtsvm.problem import TaskModel
@@ -123,8 +124,16 @@ def _out_of_fold(held: tuple[TaskModel, ...], table: Training, fold: Ints, width
     for k, one in enumerate(held):
         mine = np.flatnonzero((table.task == k % n_tasks) & (fold == k // n_tasks))
         if len(mine):
-            values[mine, : one.n_classifiers] = one.decide(table.X[table.at[mine]])
+            values[mine, : one.n_classifiers] = _decide(one, table.X[table.at[mine]])
     return values
+
+
+def _decide(one: TaskModel, rows: Any) -> Floats:
+    """The decision values of rows, each to the same bits whichever others are here."""
+    if issparse(rows):
+        return one.decide(rows)
+    found = [(rows * w).sum(axis=1) + b for w, b in zip(one.coef, one.intercept, strict=True)]
+    return np.stack(found, axis=1)
 
 
 def _at_node(

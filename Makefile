@@ -30,10 +30,13 @@ check: $(READY)  ## Lint and types
 PYTEST := $(BIN)/python -m pytest -q
 AGAIN := --last-failed --last-failed-no-failures none
 AGENTS := tests/runtime/agent
+IN_MEMORY := $(patsubst %,$(AGENTS)/test_%.py,liars choosing audit check certified balance)
+PROCESSES := $(AGENTS) $(patsubst %,--ignore=%,$(IN_MEMORY))
 
 test: check  ## The whole check: lint, types, tests
 	$(PYTEST) -n auto --ignore=$(AGENTS) || $(PYTEST) $(AGAIN) --ignore=$(AGENTS)
-	$(PYTEST) $(AGENTS) || $(PYTEST) $(AGAIN) $(AGENTS)  # one test at a time
+	$(PYTEST) -n auto $(IN_MEMORY) || $(PYTEST) $(AGAIN) $(IN_MEMORY)
+	$(PYTEST) $(PROCESSES) || $(PYTEST) $(AGAIN) $(PROCESSES)  # one test at a time
 	$(MAKE) variants
 
 KERNEL_TESTS := tests/kernel tests/rounds/test_paper.py tests/rounds/test_rows.py tests/rounds/test_kinds.py

@@ -17,21 +17,34 @@ HEAD = """# Benchmarks
 Written by `python -m benchmarks table` from the results of `python -m benchmarks`; edit neither
 numbers nor verdicts here. We and the rival run in one process run and take turns; values are
 medians over the repeats. *Target* is what we hold ourselves to, *dream* what we hope for.
+Sections whose versions name numba were measured on an earlier kernel: the rounds are the same, the
+seconds are not.
 """
 COLUMNS = ("measured", "ours", "rival", "value", "target", "dream", "verdict", "")
 
 
 def write() -> Path:
-    """Write the page; return where it is."""
-    kept = results.read()
+    """Write the page; return where it is. What was not run here stays as it stands there."""
+    kept, standing = results.read(), _standing()
     parts = [HEAD]
     for case, title in CASES.items():
+        if case not in kept and title in standing:
+            parts.append(standing[title])
+            continue
         _, how = inspect.getdoc(load(case)).split("\n\n", 1)
         parts.append(f"## {title}\n\n`{case}`. {how}\n")
         parts.append(_case(kept[case]) if case in kept else "Not run yet.\n")
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text("\n".join(parts))
     return PAGE
+
+
+def _standing() -> dict[str, str]:
+    """The sections of the page as it is, by title."""
+    if not PAGE.exists():
+        return {}
+    _, *sections = PAGE.read_text().split("\n## ")
+    return {text.split("\n", 1)[0]: f"## {text.rstrip()}\n" for text in sections}
 
 
 def verdict(result: dict[str, Any]) -> str:

@@ -43,6 +43,7 @@ __all__ = ["Node", "Timing"]
 log = logging.getLogger(__name__)
 Floats = NDArray[np.float64]
 MOST_LEAD = 1000  # rounds that the network's last change may be ahead of a node
+MOST_WAITING = 20  # rounds that a neighbour may go on beside a settled node
 FAR = 4.0  # residuals at which a settled node goes on, beside that at which it was calm
 
 
@@ -322,9 +323,16 @@ class Node(Member):
         elif self.is_settled and (self.certifier.is_called or self._is_far(peer)):
             self.certifier.doubt()
             self._wake()
+        elif self.is_settled and self._is_waited_for(peer):
+            self._wake()
         if has_changed or is_new:
             self._announce(now)
         return True
+
+    def _is_waited_for(self, peer: str) -> bool:
+        """Whether a neighbour has gone on for long: at a new level it waits for newer values."""
+        mail = self.mail[peer]
+        return not mail.is_settled and mail.newest > self.round + MOST_WAITING
 
     def _is_far(self, peer: str) -> bool:
         """Whether values that came while settled are not those that this node settled with.

@@ -144,3 +144,17 @@ def test_everybody_settles_and_sleeps_until_rows_come():
     old = blocks["a", "one"]
     blocks["a", "one"] = (np.concatenate([old[0], X]), np.concatenate([old[1], y]))
     assert distance(nodes, cold(network, blocks)) < 1e-4
+
+
+def test_a_settled_node_goes_on_for_a_neighbour_that_waits_at_a_new_level():
+    network = Network.complete(["a", "b"])
+    blocks = make_blocks(["a", "b"], ["one"])
+    nodes = build(network, blocks)
+    carrier = Carrier(nodes)
+    carrier.meet()
+    carrier.run_until_settled()
+    nodes[1]._wake()
+    nodes[1].ends.pull_anew()  # as for a level that came when the other had just settled
+    assert not nodes[1].is_settled
+    carrier.run_until_settled(most=500)
+    assert distance(nodes, cold(network, blocks)) < 1e-4

@@ -67,6 +67,8 @@ class Track(NamedTuple):
         Which of them each task has, and their labels ±1; maybe none.
     marks : ndarray of shape (n_rows,)
         What rows are known by when the track goes on.
+    on : str
+        Which rows it trains on, in words.
     """
 
     name: str
@@ -75,3 +77,4 @@ class Track(NamedTuple):
     X: Any
     tasks: dict[str, tuple[Ints, Floats]]
     marks: Ints
+    on: str = "all rows"

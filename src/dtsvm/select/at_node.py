@@ -143,14 +143,14 @@ class _Trainer:
                 opened.append(place)
                 if at is not None:
                     tasks[place] = at, held.y[at] * side[held.task[at]]
-        track = Track(self._name(job), job.candidate.C, X.shape[1], X, tasks, self._marks)
+        C, on = job.candidate.C, "all rows" if len(job.lanes) == 1 else "folds"
+        track = Track(self._name(job, on), C, X.shape[1], X, tasks, self._marks, on)
         return _Plan(job, lift, track, tuple(opened), closed)
 
-    def _name(self, job: Job) -> str:
+    def _name(self, job: Job, on: str) -> str:
         """Name a job's track, so that it can go on after a change, when C may be a little other."""
         level = job.candidate.C * (self.mean_square or 1.0)
-        what = "all rows" if len(job.lanes) == 1 else "folds"
-        return f"{job.candidate.family}, C {level:.3g} over the mean square, {what}"
+        return f"{job.candidate.family}, C {level:.3g} over the mean square, {on}"
 
     def _places(
         self, k: int, rows: Ints, side: Floats, by_label: Floats, is_alone: bool

@@ -1,15 +1,13 @@
 """Saved sessions and agents on the page; the agents' sockets answer from a thread."""
 
-import asyncio
-import contextlib
-import json
 import os
-import threading
 
 import numpy as np
 import pytest
 
 pytest.importorskip("google.protobuf")
+from fake_agents import FakeAgents, status_of
+
 from dtsvm import Network, Session
 from dtsvm.errors import ModelFileError, NetworkError
 from dtsvm.ui.page.agents import Agents
@@ -66,62 +64,6 @@ def test_a_file_that_is_not_there_is_refused_at_once(tmp_path):
         SavedSession(tmp_path / "state.npz")
 
 
-def status_of(node, neighbours, **more):
-    return {
-        "node": node, "round": 7, "residual": 1e-3, "neighbours": neighbours,
-        "present": neighbours, "heard": neighbours, "nodes": 2, "tasks": {"flu": 9, "cold": 4},
-        "groups": [["flu", "cold"]], "levels": {}, "calm": 0, "is_settled": False, "refused": 0,
-        **more,
-    }  # fmt: skip
-
-
-class FakeAgents:
-    """Sockets in folders that answer like agents, and keep what they were told."""
-
-    def __init__(self, site, statuses):
-        self.site, self.statuses, self.told = site, statuses, []
-        self.loop = asyncio.new_event_loop()
-        self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
-        self.thread.start()
-        asyncio.run_coroutine_threadsafe(self._open(), self.loop).result(10)
-
-    async def _open(self):
-        self.servers = []
-        for name in self.statuses:
-            (self.site / name).mkdir()
-            place = os.path.relpath(self.site / name / "control.sock")
-
-            async def answer(reader, writer, name=name):
-                asked = json.loads(await reader.readline())
-                if asked["command"] == "status":
-                    said = self.statuses[name]
-                else:
-                    self.told.append((name, asked))
-                    said = {"said": "done"}
-                writer.write(json.dumps(said).encode() + b"\n")
-                await writer.drain()
-                writer.close()
-
-            self.servers.append(await asyncio.start_unix_server(answer, place))
-
-    def close(self, name=None):
-        names = [name] if name else list(self.statuses)
-        for one in names:
-            with contextlib.suppress(FileNotFoundError):
-                (self.site / one / "control.sock").unlink()
-
-    def end(self):
-        async def stop():
-            for server in self.servers:
-                server.close()
-                await server.wait_closed()
-
-        asyncio.run_coroutine_threadsafe(stop(), self.loop).result(10)
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self.thread.join()
-        self.loop.close()
-
-
 @pytest.fixture
 def fakes(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -142,7 +84,7 @@ def test_agents_are_shown_with_the_worst_residual_and_what_they_refused(fakes, t
         ("cold", 8, ["flu"]),
         ("flu", 18, ["cold"]),
     ]
-    assert frame["settings"] == [["refused by b", "3", "messages that broke a rule"]]
+    assert frame["refused"] == ["b refused 3 messages in all."]
     assert [event["detail"] for event in frame["events"]] in (
         ["node a answers", "node b answers"],
         ["node b answers", "node a answers"],

@@ -13,11 +13,11 @@ from dtsvm.svm.presence import Event
 from dtsvm.ui.page.layout import Place, place_nodes
 from dtsvm.ui.page.scene import Scene, plain
 from dtsvm.ui.page.sessions import describe_events
+from dtsvm.ui.page.told import choices_of, how_far, refusals_of, settings_of, state_of
 
 __all__ = ["Agents", "ask_all"]
 
 LOOK_SECONDS = 0.3
-SAID = {True: "settled", False: "training"}
 
 
 class Agents(Scene):
@@ -39,6 +39,7 @@ class Agents(Scene):
         self.statuses: dict[str, dict[str, Any]] = {}
         self.running: dict[str, Path] = {}
         self.events: list[Event] = []
+        self._chosen: list[str] = []
         self._places: tuple[frozenset[Any], dict[Any, Place]] = (frozenset(), {})
 
     def move(self) -> float:
@@ -52,6 +53,7 @@ class Agents(Scene):
         before = self._progress()
         self.running = here
         self.statuses.update({status["node"]: status for status in found.values()})
+        self._note_choice()
         if here and self._progress() != before:
             self.records.add([self._round(), self._residual(), self._gap()])
         self.version += 1
@@ -60,19 +62,18 @@ class Agents(Scene):
     def describe(self) -> dict[str, Any]:
         """Return every agent's last status; who does not answer is shown as silent."""
         answers = [self.statuses[node] for node in self.running]
-        is_settled = bool(answers) and all(status["is_settled"] for status in answers)
         links = self._links()
         return {
-            "state": SAID[is_settled] if answers else "waiting",
+            "state": self._state(),
+            "progress": how_far(answers),
+            "advice": choices_of(answers),
+            "advice_head": "What was chosen, and why",
+            "refused": [*self.refused, *refusals_of(answers)],
             "round": self._round(),
             "residual": plain(self._residual()),
             "gap": plain(self._gap()),
             "events": describe_events(self.events),
-            "settings": [
-                [f"refused by {node}", str(status["refused"]), "messages that broke a rule"]
-                for node, status in self.statuses.items()
-                if status.get("refused")
-            ],
+            "settings": settings_of(answers),
             "nodes": [self._node(node, place) for node, place in self._placed(links).items()],
             "links": [self._link(*link) for link in links],
             "tasks": self._tasks(),
@@ -95,8 +96,23 @@ class Agents(Scene):
         self._note(str(asked["command"]), said)
         return said
 
+    def _note_choice(self) -> None:
+        """Note what was chosen, once all who answer have it."""
+        answers = [self.statuses[node] for node in self.running]
+        has_all = all(status.get("choosing", {}).get("is_done") for status in answers)
+        chosen = [one["sentence"] for one in choices_of(answers)] if has_all else []
+        if chosen and chosen != self._chosen:
+            self._note("chosen", " ".join(chosen))
+            self._chosen = chosen
+
     def _note(self, kind: str, detail: str) -> None:
         self.events.append(Event(self._round(), kind, detail))
+
+    def _state(self) -> str:
+        """What the network does: what the one that is furthest behind does."""
+        found = {state_of(self.statuses[node])[0] for node in self.running}
+        order = ("meeting", "choosing", "training", "settled")
+        return next((state for state in order if state in found), "waiting")
 
     def _progress(self) -> dict[str, Any]:
         return {node: self.statuses[node]["round"] for node in self.running}
@@ -132,10 +148,12 @@ class Agents(Scene):
     def _node(self, node: str, place: Place) -> dict[str, Any]:
         status = self.statuses.get(node, {})
         is_here = node in self.running
+        state, detail = state_of(status) if is_here else ("gone", "")
         return {
             "name": node,
             "place": place,
-            "state": SAID[bool(status["is_settled"])] if is_here else "gone",
+            "state": state,
+            "detail": detail,
             "residual": plain(status["residual"]) if is_here else None,
             "round": status.get("round"),
             "risk": {},
@@ -143,14 +161,18 @@ class Agents(Scene):
         }
 
     def _link(self, u: str, v: str) -> dict[str, Any]:
-        """A link, lit by the worse residual of its ends; gone if an end does not hear the other."""
+        """A link, lit by the worse residual of its ends; gone if an end does not hear the other.
+
+        It is barred if an end has refused the other so often that it does not listen for a while.
+        """
         ends = [self.statuses[node] for node in (u, v) if node in self.running]
         others = {u: v, v: u}
         is_heard = bool(ends) and all(others[s["node"]] in s["present"] for s in ends)
+        is_barred = any(others[s["node"]] in s.get("barred", {}) for s in ends)
         worst = max((float(status["residual"]) for status in ends), default=math.nan)
         return {
             "ends": [u, v],
-            "state": "present" if is_heard else "gone",
+            "state": "barred" if is_barred else "present" if is_heard else "gone",
             "disagreement": plain(worst) if is_heard else None,
         }
 
@@ -161,12 +183,18 @@ class Agents(Scene):
                 held.setdefault(task, []).append(int(rows))
         groups = [g for node in self.running for g in self.statuses[node]["groups"]]
         group = {task: sorted(g)[0] for g in groups for task in g}
+        chosen = {
+            one["task"]: one["company"]
+            for one in choices_of(self.statuses[node] for node in self.running)
+        }
         return [
             {
                 "name": task,
                 "state": "present",
                 "group": group.get(task),
-                "with": sorted(t for t in held if t != task and group.get(t) == group.get(task)),
+                "with": chosen.get(
+                    task, sorted(t for t in held if t != task and group.get(t) == group.get(task))
+                ),
                 "risk": None,
                 "rows": sum(rows),
                 "holders": len(rows),

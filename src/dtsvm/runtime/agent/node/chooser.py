@@ -21,9 +21,10 @@ from dtsvm.errors import NetworkError
 from dtsvm.problem import Settings
 from dtsvm.problem.track import Mine, Track
 from dtsvm.runtime.agent.node import wire_pb2 as wire
+from dtsvm.runtime.agent.node.knowing import know
 from dtsvm.runtime.agent.node.masks import MOST, pairs
+from dtsvm.runtime.agent.node.names import shown
 from dtsvm.runtime.agent.node.node import Node
-from dtsvm.runtime.agent.node.roster import Roster
 from dtsvm.runtime.agent.node.tracks import Kept, Runner
 from dtsvm.runtime.agent.node.wave import Parcel, Tree, Wave
 from dtsvm.runtime.privacy.veil import make_veil
@@ -66,6 +67,7 @@ class Chooser:
     settings: Settings
     outcome: Any = None
     refused: int = 0
+    reasons: dict[str, str] = field(default_factory=dict)  # the last one, by neighbour
     n_rounds: int = 0  # of the tracks that trained longest, one stage after the other
     n_begun: int = 0
     gap: float = 0.0  # the worst of all that was trained
@@ -94,7 +96,7 @@ class Chooser:
     def hear(self, peer: str, data: bytes) -> None:
         """Keep an envelope until the next step."""
         if self._n_waiting + len(data) > MOST_WAITING:
-            self.refused += 1
+            self._refuse(peer, "it says more than can be read in time")
             return
         self._n_waiting += len(data)
         self._waiting.append((peer, data))
@@ -105,8 +107,12 @@ class Chooser:
             self._n_waiting -= len(data)
             try:
                 self._take(peer, data, now)
-            except Exception:  # whatever a neighbour can make of a message
-                self.refused += 1
+            except Exception as error:  # whatever a neighbour can make of a message
+                self._refuse(peer, f"what it says of choosing cannot be read ({shown(error)})")
+
+    def _refuse(self, peer: str, reason: str) -> None:
+        self.refused += 1
+        self.reasons[peer] = reason
 
     def _take(self, peer: str, data: bytes, now: float) -> None:
         if len(data) > MOST_BYTES:
@@ -158,6 +164,7 @@ class Chooser:
 
     def _begin(self) -> None:
         self.keep_all()
+        self._remember_refusals(list(self._runners))
         self.n_rounds, self.gap = self.rounds, 0.0
         node = self.node
         self.epoch, self.outcome = node.roster.digest, None
@@ -243,9 +250,17 @@ class Chooser:
         """Close tracks whose answers everybody around has."""
         around = self.node.present
         least = min([self._position, *(self._positions.get(n, 0) for n in around)])
-        for question in [q for q in self._runners if q < least]:
+        closed = [q for q in self._runners if q < least]
+        self._remember_refusals(closed)
+        for question in closed:
             for runner in self._runners.pop(question):
                 self.kept[runner.track.name] = runner.keep()
+
+    def _remember_refusals(self, questions: list[int]) -> None:
+        """Keep what tracks that are closed have refused."""
+        for runner in (runner for question in questions for runner in self._runners[question]):
+            self.refused += sum(runner.node.refused.values())
+            self.reasons |= runner.node.inbox.reasons
 
     # Saying
 
@@ -321,56 +336,27 @@ class Chooser:
             return None
         return np.asarray(self.outcome.chosen.classifiers[self.outcome.tasks.index(task)])
 
+    def refusals(self, now: float) -> dict[str, Any]:
+        """Return how often neighbours were refused, the last reason, and who is barred how long."""
+        nodes = [runner.node for some in list(self._runners.values()) for runner in some]
+        reasons, barred = dict(self.reasons), self.node.barred(now)
+        for node in nodes:
+            reasons |= node.inbox.reasons
+            for name, seconds in node.barred(now).items():
+                barred[name] = max(seconds, barred.get(name, 0.0))
+        n = self.refused + sum(sum(node.refused.values()) for node in nodes)
+        return {"refused": n, "reasons": reasons, "barred": barred}
+
     def status(self) -> dict[str, Any]:
         """Return how far it is."""
         runners = self.runners
         return {
             "questions": self._position,
             "tracks": len(runners),
+            "on": runners[0].track.on if runners else None,
             "certified": sum(runner.found is not None for runner in runners),
             "rounds": self.rounds,
             "times_begun": self.n_begun,
             "is_done": self.outcome is not None,
             "choices": [one.to_dict() for one in self.outcome.choices] if self.outcome else [],
         }
-
-
-def know(node: Node) -> Mine:
-    """Say what a node knows before it begins: its rows, and from the roster who holds what."""
-    roster, tables = node.roster, node.state.tables
-    names, _ = roster.map(node.name)
-    holders = _holders(roster, names)
-    tasks = tuple(sorted(holders))
-    takes_part = {
-        task: who if _is_linked(roster, who) else frozenset(names) for task, who in holders.items()
-    }
-    partly = {task for task, who in takes_part.items() if len(who) < len(names)}
-    scales = [s for n in names for _, s, *_ in roster.entries[n].tasks]
-    return Mine(
-        node.name,
-        node.n_features,
-        {task: tables.rows_of(node.holding(task).slot) for task in node.tasks},
-        tasks,
-        frozenset(task for task in tasks if node.name in takes_part[task]),
-        frozenset(task for task in partly if node.name == min(takes_part[task])),
-        bool(partly),
-        float(np.exp2(np.median(scales))) if scales else 1.0,
-    )
-
-
-def _holders(roster: Roster, names: list[str]) -> dict[str, frozenset[str]]:
-    found: dict[str, set[str]] = {}
-    for name in names:
-        for task in roster.tasks_at(name):
-            found.setdefault(task, set()).add(name)
-    return {task: frozenset(who) for task, who in found.items()}
-
-
-def _is_linked(roster: Roster, names: frozenset[str]) -> bool:
-    """Whether messages between these nodes reach all of them without going through others."""
-    seen, edge = {min(names)}, [min(names)]
-    while edge:
-        more = {n for n in roster.neighbours(edge.pop()) if n in names} - seen
-        seen |= more
-        edge += sorted(more)
-    return len(seen) == len(names)

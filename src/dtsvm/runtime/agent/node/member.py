@@ -193,6 +193,11 @@ class Member:
     def _messages(self, told: dict[str, bytes]) -> dict[str, bytes]:
         raise NotImplementedError
 
+    def barred(self, now: float) -> dict[str, float]:
+        """Return the neighbours that are not listened to, and for how many seconds more."""
+        left = {name: mail.barred_until - now for name, mail in self.mail.items()}
+        return {name: seconds for name, seconds in left.items() if seconds > 0}
+
     @property
     def tasks(self) -> list[str]:
         """The tasks held here."""

@@ -119,8 +119,10 @@ class ChoosingProcess(Process):
         chooser = self._chooser
         found = super().status()
         gap = chooser.gap if chooser.outcome is not None else None
-        refused = found["refused"] + chooser.refused
-        return {**found, "gap": gap, "refused": refused, "choosing": chooser.status()}
+        theirs = chooser.refusals(time.monotonic())
+        theirs["refused"] += found["refused"]
+        theirs["reasons"] |= found["reasons"]
+        return {**found, **theirs, "gap": gap, "choosing": chooser.status()}
 
 
 def _refuse(_: dict[str, Any]) -> dict[str, Any]:

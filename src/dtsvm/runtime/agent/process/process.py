@@ -318,6 +318,7 @@ class Process:
         self._rounds_at, self._busy = (now, self.node.round), 0.0
         return {
             **self.node.status(),
+            "barred": self.node.barred(now),
             "rounds_per_second": speed,
             "arithmetic": share,
             "messages_sent": self.node.messages_sent,

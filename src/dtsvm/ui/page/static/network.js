@@ -103,7 +103,7 @@ export class NetworkView {
       const [a, b] = ends.map((name) => at.get(name));
       if (!a || !b) continue;
       const share = logShare(disagreement);
-      const look = state === "gone" ? "--rule 2 4 7" : share === null ? "--link 2"
+      const look = state === "gone" ? "--rule 2 4 7" : state === "barred" ? "--bad 3 10 8" : share === null ? "--link 2"
         : `${colourAt(share)} ${3 + Math.round(8 * Math.min(Math.max(share, 0), 1)) / 2}`;
       add(links, look, [...a, ...b]);
     }
@@ -212,7 +212,7 @@ export class NetworkView {
     const half = radius * 0.9, sign = radius * 0.45, off = radius * 0.95;
     set(drawn.cross, { d: `M${-half} ${-half}L${half} ${half}M${half} ${-half}L${-half} ${half}` });
     set(drawn.lie, { d: `M${off - sign} ${-off + sign}h${2 * sign}l${-sign} ${-2 * sign}Z` });
-    const below = outer + 20, isLong = node.name.length > 4;
+    const below = outer + 20, isLong = node.name.length > 3;
     set(drawn.text, { "font-size": isLong ? 22 : radius * 0.95, y: isLong ? below : 0,
       visibility: radius > (isLong ? 30 : 14) ? "visible" : "hidden",
       fill: isLong ? "var(--ink)" : isLight ? "#fff" : "#16191d" });

@@ -75,6 +75,7 @@ function draw() {
   write($("title"), frame.title);
   $("story").hidden = !frame.story;
   write($("story"), frame.story ?? "");
+  drawProgress(frame.progress);
   say(frame.state, frame.state);
   drawNumbers(frame);
   drawColours(frame);
@@ -93,6 +94,15 @@ function draw() {
 let timer = null;
 function later() {
   timer ??= setTimeout(() => { timer = null; draw(); }, 500);
+}
+
+function drawProgress(progress) {
+  $("progress").hidden = !progress;
+  if (!progress) return;
+  write($("progress-words"), progress.sentence);
+  $("progress-bar").hidden = progress.done === progress.of;
+  $("progress-bar").max = progress.of;
+  $("progress-bar").value = progress.done;
 }
 
 function drawNumbers(frame) {
@@ -193,7 +203,8 @@ function drawTable(frame) {
     row.className = `${node.state}${node.name === view.selected ? " selected" : ""}`;
     row.firstChild.firstChild.setAttribute("aria-pressed", node.name === view.selected);
     const held = (name) => (hasRisk ? `${percent(node.risk[name])} (${node.rows[name]})` : String(node.rows[name]));
-    const cells = [node.state, small(node.residual), ...tasks.map(({ name }) => (name in node.rows ? held(name) : "–"))];
+    const state = node.detail ? `${node.state} ${node.detail}` : node.state;
+    const cells = [state, small(node.residual), ...tasks.map(({ name }) => (name in node.rows ? held(name) : "–"))];
     while (row.children.length < cells.length + 1) row.append(element("td"));
     while (row.children.length > cells.length + 1) row.lastChild.remove();
     cells.forEach((text, i) => write(row.children[i + 1], text));
@@ -228,14 +239,18 @@ function intervalMark(kind, [share, low, high], y, most) {
 function drawAdvice(frame) {
   const advice = frame.advice ?? [];
   $("advice-section").hidden = !advice.length;
-  const most = Math.max(0.05, ...advice.flatMap(({ alone, together, unseen }) => [alone[2], together[2], unseen]));
+  write($("advice-head"), frame.advice_head ?? "Should they train together?");
+  $("unseen-words").hidden = advice.every(({ unseen }) => unseen === null);
+  const most = Math.max(0.05, ...advice.flatMap(({ alone, together, unseen }) => [alone[2], together[2], unseen ?? 0]));
   fill($("advice"), advice, ({ sentence, alone, together, unseen }) => {
     const box = element("div");
-    const words = `alone ${percent(alone[0])}, together ${percent(together[0])}, on test rows ${percent(unseen)}`;
+    const words = `alone ${percent(alone[0])}, together ${percent(together[0])}`
+      + (unseen === null ? "" : `, on test rows ${percent(unseen)}`);
     box.append(element("p", sentence));
+    if (alone[0] === null || together[0] === null) return box;
     const picture = element("div", "", { role: "img", "aria-label": words });
     picture.innerHTML = `<svg>${intervalMark("apart", alone, 12, most)}${intervalMark("joined", together, 30, most)}`
-      + `<text class="unseen-mark" x="${across(unseen, most)}" y="30">×</text>`
+      + (unseen === null ? "" : `<text class="unseen-mark" x="${across(unseen, most)}" y="30">×</text>`)
       + `<text x="2%" y="50">0 %</text><text x="98%" y="50" text-anchor="end">${percent(most)}</text></svg>`;
     box.append(picture);
     return box;

@@ -1,6 +1,7 @@
 import numpy as np
 
 from dtsvm.problem.settings import Settings
+from dtsvm.rounds import matrix
 from dtsvm.rounds.state import State
 from dtsvm.runtime.memory import Memory
 
@@ -29,6 +30,39 @@ def test_rows_left_where_they_lie_train_to_the_same_bits_as_copied_ones(rng):
         Memory(state).train(max_rounds=50, tol=None)
     assert adopted.tables.matrix.X is X
     assert np.array_equal(adopted.estimate(slots), copied.estimate(slots))
+
+
+def test_rows_that_lie_apart_are_laid_side_by_side_and_train_to_the_same_bits(rng, monkeypatch):
+    X, y, owner = dealt(rng)
+    at = np.concatenate([np.arange(40), np.arange(0, 40, 3)])  # some rows are of both agents
+    owner = np.concatenate([owner, 1 - owner[::3]])
+    found = []
+    for limit in (0, 1 << 20):
+        monkeypatch.setattr(matrix, "CACHED_BYTES", limit)
+        state, slots = two_agents()
+        state.adopt_rows(X, y[at], slots[owner], None, at)
+        Memory(state).train(max_rounds=50, tol=None)
+        assert (state.tables.matrix.X is X) == (limit > 0)
+        np.testing.assert_array_equal(state.tables.rows_of(int(slots[0]))[0], X[at[owner == 0]])
+        found.append(state.estimate(slots))
+    assert np.array_equal(*found)
+    assert len(state.tables.matrix.X) == 40
+
+
+def test_a_large_matrix_or_one_in_order_stays_where_it_lies(rng, monkeypatch):
+    monkeypatch.setattr(matrix, "CACHED_BYTES", 0)
+    X, y, _ = dealt(rng)
+    owner = np.arange(40) % 2
+    for limit, whose, is_copied in ((8, owner, False), (8000, owner, True),
+                                    (8000, np.sort(owner), False)):  # fmt: skip
+        monkeypatch.setattr(matrix, "COPIED_BYTES", limit)
+        state, slots = two_agents()
+        state.adopt_rows(X, y, slots[whose])
+        assert (state.tables.matrix.X is not X) == is_copied
+    monkeypatch.setattr(matrix, "COPIED_BYTES", 8)  # but a part of it is taken out
+    state, slots = two_agents()
+    state.adopt_rows(X, y[::4], slots[owner[::4]], None, np.arange(0, 40, 4))
+    assert len(state.tables.matrix.X) == 10
 
 
 def test_rows_left_where_they_lie_can_come_and_go(rng):

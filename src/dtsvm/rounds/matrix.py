@@ -1,6 +1,9 @@
-"""The features of all rows here, dense or sparse, where they lie; no row is ever copied to be used.
+"""The features of all rows here, dense or sparse.
 
-A row's place stays until it is released. Several rows of the tables may lie at one place.
+A row's place stays until it is released. Several rows of the tables may lie at one place. Large
+matrices are used where they lie in the caller's memory. Of others, dense rows that a sweep would
+have to pick from all over are copied to lie side by side: what comes next is then on its way from
+memory before it is asked for, which makes rounds two to three times as fast.
 """
 
 from __future__ import annotations
@@ -14,6 +17,9 @@ from scipy.sparse import csr_array, vstack
 __all__ = ["Matrix"]
 
 Ints = NDArray[np.int64]
+CACHED_BYTES = 1 << 20  # rows up to here are at hand wherever they lie
+COPIED_BYTES = 1 << 28  # the most that is copied, unless it is half of a matrix or less
+IN_ORDER = 0.5  # the share of rows that follow the one before them, from which on nothing is gained
 
 
 class Matrix:
@@ -47,10 +53,18 @@ class Matrix:
         """Whether rows are CSR."""
         return not isinstance(self.X, np.ndarray)
 
-    def adopt(self, X: Any) -> None:
-        """Take over all rows where they lie in the caller's memory: row i is at place i."""
+    def adopt(self, X: Any, at: Ints) -> Ints:
+        """Take over all rows, of which those at `at` will be swept over in this order.
+
+        Return their places: row i of X is at place i, unless rows were laid side by side.
+        """
+        is_laid = isinstance(X, np.ndarray) and _is_worth_laying(X, at)
+        if is_laid:
+            wanted, at = _in_turn(at, len(X))
+            X = X[wanted]
         self.X = X if isinstance(X, np.ndarray) else _plain(X)
-        self._is_owned, self._end = False, X.shape[0]
+        self._is_owned, self._end = is_laid, X.shape[0]
+        return at
 
     def add(self, X: Any) -> Ints:
         """Add rows, copied; return their places."""
@@ -111,6 +125,22 @@ class Matrix:
             self.X = _plain(csr_array(parts, shape=(len(arrays["starts"]) - 1, self.n_features)))
         self._is_owned, self._end = True, self.X.shape[0]
         self._free = arrays["free"].tolist()
+
+
+def _is_worth_laying(X: NDArray[Any], at: Ints) -> bool:
+    """Whether rows lie apart, do not fit in a cache, and a copy of them takes little memory."""
+    n_bytes = len(at) * X.shape[1] * X.itemsize
+    if n_bytes <= CACHED_BYTES or np.mean(np.diff(at) == 1) >= IN_ORDER:
+        return False
+    return bool(n_bytes <= max(COPIED_BYTES, X.nbytes // 2))
+
+
+def _in_turn(at: Ints, n: int) -> tuple[Ints, Ints]:
+    """Return which of 0 … n − 1 are at `at`, as they first appear, and where each stands there."""
+    first = np.empty(n, np.int64)
+    first[at[::-1]] = np.arange(len(at) - 1, -1, -1)
+    is_first = first[at] == np.arange(len(at))
+    return at[is_first], (np.cumsum(is_first) - 1)[first[at]]
 
 
 def _plain(X: Any) -> Any:

@@ -124,7 +124,7 @@ class State:
         weight: Floats | None = None,
         at: Slots | None = None,
     ) -> None:
-        """Take over all rows at once, where they lie: see `Tables.adopt_rows`."""
+        """Take over all rows at once: see `Tables.adopt_rows`."""
         self.tables.adopt_rows(X, y, agent, weight, at)
         self._touch()
 

@@ -150,16 +150,14 @@ class Tables:
         weight: Floats | None = None,
         at: Slots | None = None,
     ) -> None:
-        """Take over all rows at once, where they lie; `agent[i]` is the agent of row i.
+        """Take over all rows at once, see `Matrix.adopt`; `agent[i]` is the agent of row i.
 
         The rows of one agent may lie anywhere; their other numbers are put side by side. With `at`
         the i-th entry is row at[i] of X: a row may be of several agents, or of none.
         """
         order, starts = compiled.arrange(agent, self.agents.capacity)
-        self.matrix.adopt(X)
-        slots = self._write_rows(
-            order if at is None else at[order], y[order], None if weight is None else weight[order]
-        )
+        places = self.matrix.adopt(X, order if at is None else at[order])
+        slots = self._write_rows(places, y[order], None if weight is None else weight[order])
         edges = starts.tolist()
         for owner in self.row_slots:
             self.row_slots[owner] = slots[edges[owner] : edges[owner + 1]]

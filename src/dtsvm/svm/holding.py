@@ -37,7 +37,7 @@ class Holding(Reachable):
         return self._members
 
     def _enter_all(self, table: Training) -> None:
-        """Let all rows of a fit enter at once, without copying them."""
+        """Let all rows of a fit enter at once."""
         members = self._open(table.X.shape[1], table.X.dtype)
         self._classes = dict(table.classes)
         asked, group = question_groups(table.groups, table.classes)

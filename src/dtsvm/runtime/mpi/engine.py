@@ -27,7 +27,7 @@ from dtsvm.runtime.memory import Memory
 from dtsvm.runtime.mpi.certificate import certify_sets
 from dtsvm.runtime.mpi.collect import gather_rows
 from dtsvm.runtime.mpi.halo import Halo, find_borders
-from dtsvm.runtime.mpi.ranks import end_together
+from dtsvm.runtime.mpi.ranks import end_together, maximum
 from dtsvm.runtime.mpi.share import Share
 
 __all__ = ["Mpi"]
@@ -81,6 +81,7 @@ class Mpi(Memory):
         self.n_threads = self.n_threads or 1
         super().__post_init__()
         self.comm = self.state.comm
+        self._worst, self._max = np.empty(2), maximum()
         self._part: Part | None = None
         self._is_interrupted = False
         end_together()
@@ -170,8 +171,8 @@ class Mpi(Memory):
             self._check(part, job.past, self.state.age + done + 1)
         compiled.count_round(record)
         if compiled.may_look(record):
-            worst = gather_rows(self.comm, job.log[done : done + 1, :2]).max(axis=0)
-            is_due, is_calm = compiled.is_look_due(*worst.tolist(), record)
+            self.comm.Allreduce(job.log[done, :2], self._worst, self._max)
+            is_due, is_calm = compiled.is_look_due(*self._worst.tolist(), record)
             if is_due:
                 found = np.array(self.certificates(), np.float64).reshape(-1, 2)
                 compiled.conclude(found, plan.sets, record, is_calm)

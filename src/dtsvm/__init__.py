@@ -1,13 +1,14 @@
 """Related linear classifiers, trained together over a network that has no centre."""
 
-import importlib
 import typing
+
+from dtsvm import loading
 
 if typing.TYPE_CHECKING:
     from dtsvm.prepare import Preparation
     from dtsvm.problem import Model, Network
     from dtsvm.svm import CSVM, CTSVM, DSVM, DTSVM, DTSVMCV, Session, load_model, save_model
-    from dtsvm.svm.export import export as export
+    from dtsvm.svm.exporting import export
 
 __all__ = [
     "CSVM",
@@ -27,15 +28,6 @@ __version__ = "0.1.0"
 
 _ELSEWHERE = {"Preparation": "dtsvm.prepare", "Model": "dtsvm.problem", "Network": "dtsvm.problem"}
 
-
-def __getattr__(name: str) -> typing.Any:
-    """Load a name when it is first used: `dtsvm --version` need not wait for scikit-learn."""
-    if name not in __all__:
-        raise AttributeError(f"module 'dtsvm' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_ELSEWHERE.get(name, "dtsvm.svm")), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+__getattr__, __dir__ = loading.on_demand(
+    __name__, {**dict.fromkeys(__all__, "dtsvm.svm"), **_ELSEWHERE}
+)

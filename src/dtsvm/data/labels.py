@@ -173,6 +173,10 @@ def _listed(labels: Sequence[Any]) -> str:
 
 def distinct(labels: Any) -> list[Any]:
     """The different labels: sorted if they compare, else in order of appearance."""
+    if isinstance(labels, np.ndarray) and labels.dtype.kind in "iuf" and len(labels):
+        first, last = labels.min(), labels.max()
+        if ((labels == first) | (labels == last)).all():  # the two of most tasks
+            return [first.item()] if first == last else [first.item(), last.item()]
     plain = list(dict.fromkeys(labels if isinstance(labels, list) else np.asarray(labels).tolist()))
     try:
         return sorted(plain)

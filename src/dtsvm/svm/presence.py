@@ -237,10 +237,11 @@ class Presence:
         """Return the agents of every node that holds a task, one a question."""
         members, _ = self._need_rows()
         asked = [members.agents_of(question) for question in self._questions[task]]
+        is_relay = members.state.tables.agents["is_relay"].tolist()
         return {
             node: [agents[node] for agents in asked]
             for node, first in asked[0].items()
-            if not members.is_relay(first)
+            if not is_relay[first]
         }
 
     def _task_models(self, tasks: list[Task]) -> tuple[TaskModel, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -159,10 +160,12 @@ def _check_finite(rows: Any) -> None:
     if issparse(rows):
         _check_finite_values(rows)
         return
+    # One pass without a mask as large as the rows; what cannot be squared is not finite here.
     with np.errstate(over="ignore", invalid="ignore"):
-        # One pass without a mask as large as the rows; what cannot be squared is not finite here.
-        if np.isfinite(np.einsum("ij,ij->", rows, rows)):
-            return
+        flat = rows.reshape(-1) if rows.flags.c_contiguous else None
+        squares = np.einsum("ij,ij->", rows, rows) if flat is None else flat @ flat
+    if math.isfinite(squares):
+        return
     _refuse_large(rows)
     bad = np.argwhere(~np.isfinite(rows))
     if len(bad):

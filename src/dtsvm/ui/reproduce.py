@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from dtsvm.kernel import VARIANT
 from dtsvm.trials import EXPERIMENTS
 from dtsvm.trials.campaign import Campaign, Result, run_campaign
 from dtsvm.trials.picture import need_matplotlib
@@ -18,6 +19,8 @@ from dtsvm.trials.report import write_report
 from dtsvm.ui.show import print_table
 
 __all__ = ["reproduce"]
+
+SMALL, SMALL_REPEATS = ("table1", "fig6"), 8  # a first look where nothing was compiled
 
 
 @click.command()
@@ -67,6 +70,13 @@ def reproduce(
       dtsvm reproduce all --quick
     """  # noqa: D301
     need_matplotlib()
+    if VARIANT == "python" and is_quick and not set(experiments) - {"all"}:
+        experiments, repeats = SMALL, repeats or SMALL_REPEATS
+        click.echo(
+            f"Uncompiled, a first look is small: {' and '.join(SMALL)}, {repeats} repeats each. "
+            "Name an experiment to run it all the same.",
+            err=True,
+        )
     campaign = Campaign(experiments or ("all",), regime, seed, repeats, is_quick, jobs)
     chosen = campaign.experiments
     started = time.perf_counter()

@@ -10,6 +10,7 @@ import importlib
 import importlib.util
 import os
 import warnings
+from multiprocessing import parent_process
 from pathlib import Path
 from types import ModuleType
 
@@ -58,5 +59,6 @@ def _from_file(path: Path, name: str) -> ModuleType:
 
 
 compiled, VARIANT = load(os.environ.get("DTSVM_KERNEL", ""))
-if VARIANT == "python" and os.environ.get("DTSVM_KERNEL") != "python":
+is_asked_for = os.environ.get("DTSVM_KERNEL") == "python"
+if VARIANT == "python" and not is_asked_for and parent_process() is None:  # said once, not by all
     warnings.warn(SLOW, SlowKernelWarning, stacklevel=2)

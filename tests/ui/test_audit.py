@@ -26,7 +26,7 @@ def node(tmp_path):
     path.write_text(
         'name = "a"\nnetwork = "ff"\nlisten = "127.0.0.1:7001"\n'
         '[neighbours]\nb = "127.0.0.1:7002"\n'
-        '[tasks.flu]\ndata = "rows.csv"\nlabel = "sick"\n'
+        '[tasks.flu]\ndata = "rows.csv"\nlabel = "sick"\nlabels = [0, 1]\n'
     )
     return path
 
@@ -78,10 +78,16 @@ def test_a_level_that_makes_no_sense_is_refused(node, text, sentence):
     [
         ("[prepare]\nmin_count = 5\n", "a column's range must not be found by looking at rows"),
         ("[privacy.ranges]\nage = [5, 5]\n", "least, largest"),
-        ("[privacy.ranges]\nage = [0, 9]\n[prepare]\n", "as labels = .negative, positive."),
     ],
 )
 def test_preparation_under_differential_privacy_needs_what_was_written_down(node, text, sentence):
     with_privacy(node, 'level = "dp"\n' + text)
     with pytest.raises(ParameterError, match=sentence):
+        read_config(node)
+
+
+def test_labels_must_be_written_down_for_nobody_is_told_which_were_found(node):
+    node.write_text(node.read_text().replace("labels = [0, 1]\n", ""))
+    with_privacy(node, 'level = "dp"\n')
+    with pytest.raises(ParameterError, match="or all of several"):
         read_config(node)

@@ -11,6 +11,7 @@ from dtsvm.problem.settings import choice, count, positive, refusal
 __all__ = ["LEVELS", "Privacy"]
 
 LEVELS = ("none", "masked", "dp")
+SHARES = ("preparation", "probability")  # of a budget, for what is not a round
 MEANING = {
     "none": (
         "Rows do not travel, but they are not protected: a neighbour that lies can read every "
@@ -39,12 +40,16 @@ class Privacy:
         Under "dp", how many rounds that is spread over: more rounds, more noise in each.
     norm : float
         Under "dp", rows longer than this are shortened to it.
+    weight : float
+        Under "dp", no row may weigh more: noise grows in proportion.
     ranges : mapping
         Under "dp", what columns may hold, known without a look at any row: the least and the
         largest number, or a list of texts. Other columns are left out.
     preparation : float
         Under "dp", the share of the budget for sums before the first round; it is 0 where nothing
         is prepared.
+    probability : float
+        Under "dp", the share of the budget for probabilities; it is 0 where there are none.
     evaluations : int
         Under "dp", how often rows that are held out may be counted; they have a budget of their
         own, for nobody trains on them.
@@ -63,8 +68,10 @@ class Privacy:
     delta: float = 1e-5
     rounds: int = 20
     norm: float = 1.0
+    weight: float = 1.0
     ranges: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, hash=False)
     preparation: float = 0.0
+    probability: float = 0.0
     evaluations: int = 1
 
     @classmethod
@@ -72,7 +79,7 @@ class Privacy:
         """Make a level from unchecked values; refuse with a sentence that names `owner`."""
         if "level" in values:
             choice(owner, "level", values["level"], LEVELS)
-        for name in ("epsilon", "delta", "norm"):
+        for name in ("epsilon", "delta", "norm", "weight", *SHARES):
             if name in values:
                 values[name] = positive(owner, name, values[name])
         if values.get("delta", 0.5) >= 1:
@@ -80,10 +87,9 @@ class Privacy:
         for name in ("rounds", "evaluations"):
             if name in values:
                 values[name] = count(owner, name, values[name])
-        if "preparation" in values:
-            values["preparation"] = positive(owner, "preparation", values["preparation"])
-            if values["preparation"] >= 1:
-                raise refusal(owner, "preparation", "a share below 1", values["preparation"])
+        for name in SHARES:
+            if sum(values.get(one, 0.0) for one in SHARES) >= 1 and name in values:
+                raise refusal(owner, name, "a share that leaves some for rounds", values[name])
         values["ranges"] = _ranges(owner, values.get("ranges", {}))
         return cls(**values)
 
@@ -95,11 +101,17 @@ class Privacy:
             "level": self.level, "epsilon": self.epsilon, "delta": self.delta,
             "rounds": self.rounds, "norm": self.norm, "evaluations": self.evaluations,
         }  # fmt: skip
-        if self.preparation:
-            found["preparation"] = self.preparation
+        found |= {name: getattr(self, name) for name in SHARES if getattr(self, name)}
+        if self.weight != 1.0:
+            found["weight"] = self.weight
         if self.ranges:
             found["ranges"] = {name: list(some) for name, some in sorted(self.ranges.items())}
         return found
+
+    @property
+    def share(self) -> float:
+        """The share of the budget that is left for rounds."""
+        return 1.0 - self.preparation - self.probability
 
     @property
     def meaning(self) -> str:

@@ -16,7 +16,10 @@ from collections.abc import Callable, Generator
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["fit_sigmoids", "fitting", "sigmoid", "sigmoid_counts", "sigmoid_sums"]
+__all__ = [
+    "BINS", "fit_histograms", "fit_sigmoids", "fitting", "histogram", "sigmoid", "sigmoid_counts",
+    "sigmoid_sums",
+]  # fmt: skip
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -25,6 +28,12 @@ RIDGE = 1e-12  # keeps the Hessian of perfectly separated values regular
 MAX_STEPS = 100
 LEAST_GRADIENT = 1e-7  # relative to the number of rows
 LEAST_STEP = 1e-10
+
+# Where values are only counted: bins either side of 0 that double, and the values they stand for
+SIDE = 8
+BINS = 2 * SIDE
+_UP = np.array([2.0**-6, *(0.75 * 2.0 ** np.arange(-4, 2)), 3.0])
+MIDDLES = np.concatenate([-_UP[::-1], _UP])
 
 
 def sigmoid(values: Floats, ab: Floats) -> Floats:
@@ -139,3 +148,60 @@ def _newton(sums: Floats) -> Floats:
     haa, hbb = haa + RIDGE, hbb + RIDGE
     det = haa * hbb - hab * hab
     return np.stack([(hab * gb - hbb * ga) / det, (hab * ga - haa * gb) / det], axis=1)
+
+
+# From counts alone
+
+
+def histogram(values: Floats, is_positive: NDArray[np.bool_], weight: Floats) -> Floats:
+    """Return the weight of negative and of positive rows by decision value, (2, BINS).
+
+    Where bins end is fixed: at 0, ±2⁻⁵, ±2⁻⁴, … ±2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found = histogram(np.array([-5.0, 0.7, 0.8]), np.array([0, 1, 1]) > 0, np.ones(3))
+    >>> [(int(i), int(j), float(found[i, j])) for i, j in zip(*found.nonzero())]
+    [(0, 0, 1.0), (1, 13, 2.0)]
+    """
+    size = np.clip(np.abs(values), 2.0**-6, 2.0)
+    step = np.floor(np.log2(size)).astype(np.int64) + SIDE - 2
+    place = np.where(values >= 0, SIDE + step, SIDE - 1 - step)
+    cell = place + BINS * is_positive
+    return np.asarray(np.bincount(cell, weight, minlength=2 * BINS), float).reshape(2, BINS)
+
+
+def fit_histograms(counts: Floats) -> Floats:
+    """Return (a, b) of every classifier, (n, 2), from `histogram` of each, with noise or without.
+
+    Noise makes counts below nothing, so first the nearest ones are taken that are not and have the
+    same sum.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> f = rng.normal(size=20_000)
+    >>> counts = histogram(f, rng.random(20_000) < 1 / (1 + np.exp(-3 * f)), np.ones(20_000))
+    >>> ab = fit_histograms((counts + 20 * rng.normal(size=counts.shape))[None])
+    >>> bool(np.abs(ab - [[-3.0, 0.0]]).max() < 0.3)
+    True
+    """
+    n = len(counts)
+    weight = np.concatenate([np.zeros(0), *map(_possible, counts.reshape(n, -1))])
+    values, which = np.tile(MIDDLES, 2 * n), np.repeat(np.arange(n), 2 * BINS)
+    is_positive = np.tile(np.repeat([False, True], BINS), n)
+    return fit_sigmoids(
+        lambda ab, some: sigmoid_sums(values, is_positive, which, weight, ab, some),
+        sigmoid_counts(is_positive, which, n, weight),
+    )
+
+
+def _possible(counts: Floats) -> Floats:
+    """Return the nearest counts that are not negative and have the same sum."""
+    total = max(float(counts.sum()), 0.0)
+    falling = np.sort(counts)[::-1]
+    shift = (np.cumsum(falling) - total) / np.arange(1, len(counts) + 1)
+    last = int(np.flatnonzero(falling > shift)[-1]) if total > 0 else 0
+    return np.asarray(np.maximum(counts - shift[last], 0.0))

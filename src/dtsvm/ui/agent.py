@@ -22,7 +22,7 @@ from dtsvm.ui.show import choosing_words, print_table, short
 
 try:
     from dtsvm.runtime.agent.node.agreed import Agreed
-    from dtsvm.runtime.agent.node.calibrating import Calibrating
+    from dtsvm.runtime.agent.node.calibrating import Calibrating, Counting
     from dtsvm.runtime.agent.node.preparing import Preparing
     from dtsvm.runtime.agent.node.scoring import Scoring
     from dtsvm.runtime.agent.process.agreement import Calls, agree, ask_generations, route
@@ -108,9 +108,11 @@ async def _serve(
     )
     who = config.name, config.network, node.roster, node.identity
     scores = ScoreLinks(Scoring(*who, count=site.count), transport)
-    sigmoids = CalibrationLinks(
-        Calibrating(*who, unseen=site.unseen), transport, take=site.take_sigmoids
-    )
+    fit = (
+        Counting(*who, counted=site.counted) if node.veil.is_noisy
+        else Calibrating(*who, unseen=site.unseen)
+    )  # fmt: skip
+    sigmoids = CalibrationLinks(fit, transport, take=site.take_sigmoids)
     beside = [scores, sigmoids] if config.probability else [scores]
     anew = _anew(config, preparing, lambda: process.pause())
     hear = route(

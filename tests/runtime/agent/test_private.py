@@ -9,12 +9,22 @@ import time
 import numpy as np
 import pytest
 from meetings import Carrier, make_blocks, make_node
-from sites import Agents, make_site, status, weights
+from sites import Agents, free_ports, make_site, status, weights
 from sklearn.datasets import load_digits
+from test_calibrating import talk
 
-from dtsvm.problem import Network, Privacy
+from dtsvm.errors import NetworkError, ParameterError
+from dtsvm.problem import Network, Privacy, Settings
+from dtsvm.problem.sigmoid import sigmoid
+from dtsvm.runtime.agent.node.calibrating import Counting
 from dtsvm.runtime.agent.node.certifier import Certifier
+from dtsvm.runtime.agent.node.lanes import lane_names, make_lanes
+from dtsvm.runtime.agent.node.node import Node
+from dtsvm.runtime.agent.site import folders
+from dtsvm.runtime.agent.site.config import read_config
+from dtsvm.runtime.agent.site.site import Site
 from dtsvm.runtime.privacy.veil import make_veil
+from dtsvm.svm.model_file import load_model, save_model
 
 pytest.importorskip("dp_accounting")
 SETTINGS = {"C": 0.1, "task_penalty": 2.0, "node_penalty": 3.0, "local": "exact", "bias": "mixed"}
@@ -92,3 +102,136 @@ def test_three_processes_killed_again_and_again_spend_no_more_than_their_budget(
     error = [float((y[test] * (X[test] @ u[:-1] + u[-1]) <= 0).mean()) for u in found]
     print(f"errors after {n_kills} kills: {error}")
     assert max(error) < 0.45
+
+
+LABELS = ("u", "v", "w")
+CENTRE = np.array([[1.0, 0.0, 0.5], [-1.0, 0.3, 0.0], [0.0, -1.2, 0.4]])
+
+
+def drawn(n, n_labels, seed):
+    rng = np.random.default_rng(seed)
+    code = rng.integers(0, n_labels, n)
+    X = CENTRE[code] + 0.6 * rng.normal(size=(n, 3))
+    X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1.0)
+    return X, np.array(LABELS[:n_labels])[code]
+
+
+def alone(y, n_labels, veil):
+    """What one node of three tells of its lanes at first, and its gains, by lane."""
+    node = Node("a", ["b"], 3, Settings(**SETTINGS), 7, 1, veil=veil)
+    X, _ = drawn(len(y), n_labels, 0)
+    names = lane_names("t", LABELS[:n_labels])
+    node.enter("t", X, make_lanes(names, LABELS[:n_labels], y), LABELS[:n_labels])
+    other = Node("b", ["a"], 3, Settings(**SETTINGS), 7, 1, veil=make_veil(veil.privacy))
+    other.enter("t", None, make_lanes(names, LABELS[:n_labels], []), LABELS[:n_labels])
+    carrier = Carrier([node, other])
+    carrier.meet()
+    carrier.tick()
+    slots = [node.holding(name).slot for name in names]
+    gain = node.state.tables.agents["gain"][slots]
+    return node, node.state.tables.agents["estimate"][slots] / np.repeat(gain, [3, 1], axis=2)
+
+
+def test_noise_on_each_of_three_lanes_is_larger_by_their_root_for_a_row_is_in_all():
+    y = np.repeat(LABELS, 7)
+    drawn_sizes = {}
+    for n_labels in (2, 3):
+        some = y[np.isin(y, LABELS[:n_labels])]
+        bare, noisy = (
+            alone(some, n_labels, make_veil(Privacy("dp", rounds=40), draw=draw))
+            for draw in (np.zeros, np.ones)
+        )
+        drawn_sizes[n_labels] = np.abs(noisy[1] - bare[1])
+    np.testing.assert_allclose(
+        drawn_sizes[3], np.sqrt(3) * np.repeat(drawn_sizes[2], 3, axis=0), rtol=1e-9
+    )
+
+
+def test_replacing_a_row_moves_the_lanes_together_by_no_more_than_they_have_noise_for():
+    veil = Privacy("dp", rounds=40)
+    y, worst = np.repeat(LABELS, 2), 0.0
+    for k, label in enumerate(("v", "w")):
+        other = y.copy()
+        other[k] = label
+        (node, one), (_, two) = (
+            alone(some, 3, make_veil(veil, draw=np.zeros)) for some in (y, other)
+        )
+        _, noisy = alone(y, 3, make_veil(veil, draw=np.ones))
+        size = np.abs(noisy - one)[:, 0] / node.veil.multiplier  # of all lanes together
+        worst = max(worst, float(np.linalg.norm((one - two)[:, 0] / size)))
+    assert 0.1 < worst <= 1.0
+
+
+def private_sites(folder, n_labels, n_rows, more="", task=None):
+    """Sites that train with noise, by name, and the rows they hold."""
+    names = list(RING.nodes)
+    address = {n: f"127.0.0.1:{port}" for n, port in zip(names, free_ports(3), strict=True)}
+    task = {"data": "rows.npz", "label": "y", "labels": list(LABELS[:n_labels]), **(task or {})}
+    folders.make_site(folder, RING, address, {"t": task}, SETTINGS)
+    found = {}
+    for k, name in enumerate(names):
+        X, y = drawn(n_rows, n_labels, k)
+        rng = np.random.default_rng(k)
+        np.savez(folder / name / "rows.npz", X=X, y=y, w=rng.uniform(0.5, 2.0, n_rows))
+        toml = folder / name / "node.toml"
+        toml.write_text(
+            f"probability = true\nholdout = 0.2\n{toml.read_text()}\n[privacy]\n"
+            f'level = "dp"\nepsilon = 8.0\nrounds = 10\nnorm = 1.0\n{more}'
+        )
+        found[name] = Site(read_config(toml), save_model)
+    return found
+
+
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_probabilities_come_from_one_noisy_count_and_are_paid_for_once(tmp_path, n_labels):
+    folder = tmp_path / "site"
+    sites = private_sites(folder, n_labels, 1500, "weight = 2.0\n", {"weight": "w"})
+    carrier = Carrier([site.node for site in sites.values()])
+    carrier.now = max(site.node.now for site in sites.values())
+    carrier.meet()
+    for _ in range(200):
+        carrier.tick()
+    assert all(site.node.is_settled for site in sites.values())
+    found = []
+    for _ in range(2):  # asked again, all say the same
+        parts = {
+            name: Counting(
+                name, site.node.network, site.node.roster, site.node.identity, counted=site.counted
+            )
+            for name, site in sites.items()
+        }
+        talk(parts, loss=0.3)
+        found += [part.sigmoids for part in parts.values()]
+    lanes = lane_names("t", LABELS[:n_labels])
+    for one in found:
+        assert list(one) == lanes
+        for lane in lanes:
+            np.testing.assert_array_equal(one[lane], found[0][lane])
+    assert sites["a"].node.veil.budget.counts == {"probabilities of t": 1}
+    sites["a"].take_sigmoids(found[0])
+    likely = load_model(folder / "a" / "model.json").predict_proba(
+        drawn(4000, n_labels, 9)[0], task="t"
+    )
+    y = drawn(4000, n_labels, 9)[1]
+    right = likely[np.arange(4000), [LABELS.index(label) for label in y]]
+    loss, chance = -np.log(right).mean(), np.log(n_labels)
+    print(f"{n_labels} labels: mean −log P {loss:.3f}, by chance {chance:.3f}")
+    assert loss < 0.75 * chance
+    in_bins = [(likely[:, 1] > low) & (likely[:, 1] <= low + 0.2) for low in np.arange(0, 1, 0.2)]
+    for some in in_bins:
+        if some.sum() > 200:
+            seen = (y[some] == LABELS[1]).mean()
+            assert seen == pytest.approx(likely[some, 1].mean(), abs=0.15)
+    told = sites["a"].count("t", n_labels if n_labels > 2 else 1)
+    assert told.sum() == pytest.approx(300, abs=100)
+    assert sigmoid(np.zeros(1), found[0][lanes[0]]).shape == (1,)
+
+
+def test_a_row_that_weighs_more_than_was_written_down_is_refused(tmp_path):
+    with pytest.raises(NetworkError, match=r"A row weighs 1\.99.*none may weigh more than 1:"):
+        private_sites(tmp_path / "site", 2, 200, task={"weight": "w"})
+
+
+def test_shares_that_leave_nothing_for_rounds_are_refused(tmp_path):
+    with pytest.raises(ParameterError, match="a share that leaves some for rounds"):
+        private_sites(tmp_path / "site", 2, 5, "preparation = 0.5\nprobability = 0.5\n")

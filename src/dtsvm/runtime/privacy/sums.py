@@ -1,4 +1,4 @@
-"""Sums over rows with noise: preparation, rows of each label, and rows held out.
+"""Sums over rows with noise: preparation, rows of each label, probabilities, rows held out.
 
 A node's part of a sum moves by a bounded amount if one row is replaced, because columns are clipped
 to ranges that were written down before anybody looked. A block of numbers that moves by at most S
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dtsvm.data import ColumnSchema, Kind, Schema
 from dtsvm.prepare import Encoded, Plan
 from dtsvm.prepare.agree import scales_of
+from dtsvm.problem.sigmoid import BINS
 from dtsvm.runtime.privacy.accounting import shared_multiplier
 from dtsvm.runtime.privacy.budget import SUMS, Budget
 from dtsvm.runtime.privacy.veil import Draw, true_normal
@@ -143,12 +144,38 @@ class NoisySums:
         least = first**2 / present + LEAST_VARIANCE * width**2 * n
         return np.concatenate([first, np.maximum(second, least)])
 
+    # Probabilities
+
+    def spread(self, task: str, counts: Callable[[], Floats]) -> Floats:
+        """Return `problem.sigmoid.histogram` of each of a task's lanes, (lanes, 2, bins).
+
+        The classifiers are known to all, noise and all, and so is where bins end. A row that weighs
+        at most c is in one cell of each of K lanes' counts: if it is replaced, at most c leaves one
+        cell and at most c enters another, in each, so that all of them move by at most c √(2K).
+        That is made and paid for once; what was lost with a process adds nothing. Rows of different
+        tasks are different rows, so each task has the whole share.
+        """
+        chosen = self.privacy
+        multiplier = shared_multiplier(chosen.epsilon, chosen.delta, chosen.probability, 1)
+
+        def make() -> Floats:
+            whole = counts()
+            size = multiplier * chosen.weight * SWAP * math.sqrt(len(whole))
+            return whole.ravel() + size * self._draw(whole.size)
+
+        kind = f"probabilities of {task}"
+        if self.budget.counts.get(kind) and kind not in self.budget.told:
+            return np.zeros((0, 2, BINS))
+        found = self.budget.tell(kind, kind, 1, make)
+        return found.reshape(-1, 2, BINS)
+
     # Rows held out
 
-    def evaluated(self, task: str, counts: Callable[[], Floats]) -> Floats:
+    def evaluated(self, task: str, counts: Callable[[], Floats], n_lanes: int = 1) -> Floats:
         """Return counts of decision values of one task's rows, in few bins, half a label's each.
 
-        Rows that are held out are counted and nothing else, so they have the whole budget.
+        Of more than two lanes it is the table of what was taken for what. Rows that are held out
+        are counted and nothing else, so they have the whole budget.
         """
         chosen = self.privacy
         most = chosen.evaluations
@@ -156,6 +183,8 @@ class NoisySums:
 
         def make() -> Floats:
             whole = counts()
+            if n_lanes > 2:
+                return whole + multiplier * SWAP * self._draw(len(whole))
             few = whole.reshape(2 * COARSE, -1).sum(axis=1)
             few = few + multiplier * SWAP * self._draw(len(few))
             out = np.zeros((2 * COARSE, len(whole) // (2 * COARSE)))

@@ -68,6 +68,11 @@ def sensitivity(C: float, norm: float, d_weights: float, d_bias: float) -> float
 
         ‖g − g'‖_D = ‖u − u'‖_{D⁻¹} ≤ 2 C √(R² d_w + d_b).
 
+    With a weight c_i a row, C c_i stands for C in the losses: rows that weigh at most c move g by
+    at most c times as much. A row that several agents of a node train on, one for each of K
+    labels, moves the K vectors g together by at most √K times as much: noise √K times as large
+    on each is noise for the K messages of a round as one.
+
     Neither the number of rows nor z, which neighbours may choose as they like, occurs in it.
 
     Examples
@@ -99,7 +104,13 @@ class Veil:
     def __init__(self, privacy: Privacy | None = None) -> None:
         self.privacy = privacy or Privacy()
 
-    heaviest = 1.0  # of class weights
+    heaviest = 1.0  # no row weighs more
+
+    def weigh(self, weight: Floats | None) -> None:
+        """Refuse weights of rows under which the level means nothing."""
+
+    def share(self, slots: list[int]) -> None:
+        """Know that these agents, and no others, train on the same rows."""
 
     def check(self, settings: Settings) -> None:
         """Refuse settings under which the level means nothing."""
@@ -180,9 +191,12 @@ class Noisy(Veil):
         super().__init__(budget.privacy)
         self.budget, self._draw = budget, draw
         self._means: dict[int, tuple[int, Floats]] = {}  # of what agents told lately
+        self._copies: dict[int, int] = {}  # agents that train on the same rows, by agent
         chosen = budget.privacy
-        share = 1.0 - chosen.preparation
-        self.multiplier = shared_multiplier(chosen.epsilon, chosen.delta, share, chosen.rounds)
+        self.heaviest = chosen.weight
+        self.multiplier = shared_multiplier(
+            chosen.epsilon, chosen.delta, chosen.share, chosen.rounds
+        )
 
     def check(self, settings: Settings) -> None:
         """Refuse local solves that are not exact and biases that no link holds."""
@@ -195,6 +209,20 @@ class Noisy(Veil):
                     f"Differential privacy needs {name} = {' or '.join(map(repr, wanted))} under "
                     f"[settings]; got {value!r}: a row's influence has no bound otherwise."
                 )
+
+    def weigh(self, weight: Floats | None) -> None:
+        """Refuse rows that weigh more than the noise is made for."""
+        most = 0.0 if weight is None else float(np.max(weight, initial=0.0))
+        if most > self.heaviest * (1.0 + SLACK / 2):
+            raise NetworkError(
+                f"A row weighs {most:g}, but under differential privacy none may weigh more than "
+                f"{self.heaviest:g}: noise is in proportion. Write the most that a row may weigh, "
+                "known without a look at any row, as weight under [privacy]."
+            )
+
+    def share(self, slots: list[int]) -> None:
+        """Know how many messages of a round a row is in."""
+        self._copies |= dict.fromkeys(slots, len(slots))
 
     def clip(self, X: Any) -> Any:
         """Return rows no longer than the norm that was agreed on."""
@@ -227,7 +255,8 @@ class Noisy(Veil):
                 )
             gain = agents["gain"][a]  # (part, weights or bias): U⁻¹
             each = np.repeat(gain, [state.n_features, 1], axis=1)
-            noise = self._noise(state.settings.C, gain.sum(axis=0), state.n_features + 1)
+            size = np.sqrt(self._copies.get(a, 1))
+            noise = size * self._noise(state.settings.C, gain.sum(axis=0), state.n_features + 1)
             found = agents.open("estimate")
             found[a] += each * noise
             agents.open("norm")[a] = float(np.linalg.norm(found[a]))

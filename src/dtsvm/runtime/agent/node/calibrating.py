@@ -4,25 +4,30 @@ Once a node has settled it knows what lanes that did not see a row say of it. Th
 rows of each side, every further one is a step of `problem.sigmoid.fitting`: all are sent the same
 totals, so all take the same steps and end at the same numbers. When the network changes, all begins
 anew.
+
+Under differential privacy there is one sum, of counts with noise, and all fit from its total.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dtsvm.problem.sigmoid import fitting, sigmoid_counts, sigmoid_sums
+from dtsvm.errors import NetworkError
+from dtsvm.problem.sigmoid import BINS, fit_histograms, fitting, sigmoid_counts, sigmoid_sums
 from dtsvm.runtime.agent.node.collective import Collective
 from dtsvm.runtime.agent.node.wave import Wave
 
-__all__ = ["Calibrating", "Unseen"]
+__all__ = ["Calibrating", "Counting", "Unseen"]
 
 Floats = NDArray[np.float64]
 ROUNDING = 1e-6
+NOTHING = np.zeros((2, BINS))
 MOST = 1e6  # of a and b, of decision values and of weights
 
 
@@ -143,3 +148,38 @@ class Calibrating(Collective):
 
     def _changed(self, wave: Wave, was_open: bool) -> None:
         self._rows = self._fit = self._found = None
+
+
+@dataclass
+class Counting(Calibrating):
+    """One node's part in fitting sigmoids from counts.
+
+    Parameters
+    ----------
+    name, network, roster, identity
+        As in `Collective`.
+    counted : callable
+        Returns `problem.sigmoid.histogram` of each main lane, with noise; None while the node has
+        not settled.
+    """
+
+    counted: Callable[[], dict[str, Floats] | None] = lambda: None
+
+    def step(self) -> None:
+        """Go as far as what is known allows."""
+        wave = self._fresh()
+        if wave.total is not None and self._found is None:
+            found = fit_histograms(wave.total.reshape(-1, 2, BINS))
+            is_good = np.abs(found).max(axis=1, keepdims=True) <= MOST
+            self._found = np.where(is_good, found, np.nan)
+        elif not wave.is_open:
+            self._called(wave, 1)
+
+    def _called(self, wave: Wave, number: int) -> None:
+        if number != 1 or wave.total is not None:
+            return
+        with suppress(NetworkError):  # the budget cannot be written: tried again
+            mine = self.counted()
+            if mine is not None:
+                parts = [mine.get(name, NOTHING).ravel() for name in self._names]
+                wave.begin(1, np.concatenate([np.zeros(0), *parts]))

@@ -114,13 +114,16 @@ class Member:
         `y` is ±1 of every row, or the lanes of a task that has several; `labels` are the negative
         and the positive label, or all. Neighbours that know a task's labels must have the same.
         """
+        self.veil.weigh(weight)
         self._held.enter(task, None if X is None else self.veil.clip(X), y, labels, weight)
+        self.veil.share([self.holdings[lane].slot for lane in self._held.lanes(task)])
         self._announce(self.now)
 
     def add_rows(
         self, task: str, X: Any, y: Floats | Sequence[Lane], weight: Floats | None = None
     ) -> None:
         """Give a task more rows, and wake everybody up."""
+        self.veil.weigh(weight)
         self._held.add_rows(task, self.veil.clip(X), y, weight)
         self._announce(self.now, is_news=True)
 

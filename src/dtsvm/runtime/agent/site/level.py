@@ -11,7 +11,7 @@ from dtsvm.problem import Privacy
 
 __all__ = ["read_privacy"]
 
-PREPARATION = 0.1  # share of a privacy budget for sums before the first round
+SHARE = 0.1  # of a privacy budget, for sums before the first round and for those after the last
 
 
 def read_privacy(path: Path, content: dict[str, Any]) -> Privacy:
@@ -24,11 +24,6 @@ def read_privacy(path: Path, content: dict[str, Any]) -> Privacy:
     found = Privacy.checked(str(path), **given)
     if found.level != "dp":
         return found
-    if content.get("probability"):
-        raise ParameterError(
-            f"{path}: 'probability' adds up numbers without noise, which differential privacy does "
-            "not allow. Leave it out; the sign of a decision value needs none."
-        )
     if "prepare" in content and not found.ranges:
         raise ParameterError(
             f"{path}: under differential privacy a column's range must not be found by looking at "
@@ -36,17 +31,20 @@ def read_privacy(path: Path, content: dict[str, Any]) -> Privacy:
             'ward = ["north", "south"], under [privacy.ranges].'
         )
     is_summed = "prepare" in content or content.get("class_weight") == "balanced"
-    if is_summed != bool(found.preparation):
-        found = replace(found, preparation=PREPARATION if is_summed else 0.0)
+    found = replace(
+        found,
+        preparation=(found.preparation or SHARE) if is_summed else 0.0,
+        probability=(found.probability or SHARE) if content.get("probability") else 0.0,
+    )
+    if found.share <= 0:
+        raise ParameterError(
+            f"{path}: preparation and probabilities have {found.preparation:g} and "
+            f"{found.probability:g} of the budget, which leaves nothing for rounds."
+        )
     for task, lines in content["tasks"].items():
-        if is_summed and len(lines.get("labels", ())) != 2:
+        if len(lines.get("labels", ())) < 2:
             raise ParameterError(
                 f"{path}: under differential privacy nobody is told which labels were found; write "
-                f"those of task {task!r} as labels = [negative, positive]."
-            )
-        if "weight" in lines or len(lines.get("labels", ())) > 2:
-            raise ParameterError(
-                f"{path}: task {task!r} has weights or more than two labels, so that one row may "
-                "count several times; differential privacy is proved for rows that count once."
+                f"those of task {task!r} as labels = [negative, positive], or all of several."
             )
     return found

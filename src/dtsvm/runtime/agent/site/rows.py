@@ -18,6 +18,7 @@ from dtsvm.data.labels import begin_classes, check_labels, label_codes
 from dtsvm.errors import DataError, did_you_mean
 from dtsvm.prepare import Preparation
 from dtsvm.problem.questions import side
+from dtsvm.problem.sigmoid import histogram
 from dtsvm.problem.weights import class_weights
 from dtsvm.runtime.agent.node.agreed import Agreed
 from dtsvm.runtime.agent.node.calibrating import Unseen
@@ -110,6 +111,8 @@ class SiteRows:
         if not self.config.probability:
             return lanes
         self.trained.setdefault(task, []).append(block)
+        if self._is_private:
+            return lanes  # lanes without folds would be messages to pay for
         fold = self.folds(task)
         return [*lanes, *fold_lanes(lanes, fold[len(fold) - len(block.y) :])]
 
@@ -120,6 +123,18 @@ class SiteRows:
         names = [cell_name(self.config.name, task, k) for k in range(len(classes))]
         return deal(np.concatenate([np.zeros(0, np.int64), *y]), names)
 
+    def seen(self, task: str, decide: Callable[[str], Floats]) -> dict[str, Floats]:
+        """Return how decision values of rows that are trained on are spread, by main lane."""
+        blocks = self.trained[task]
+        codes = label_codes(np.concatenate([b.y for b in blocks]), self.classes[task])
+        found = {}
+        names = self._names(task)
+        for k, lane in enumerate(names):
+            u = decide(lane)
+            values = np.concatenate([b.X @ u[:-1] + u[-1] for b in blocks])
+            found[lane] = histogram(values, side(codes, k, len(names)) > 0, _weights(blocks))
+        return found
+
     def unseen(self, task: str, decide: Callable[[str], Floats]) -> dict[str, Unseen]:
         """Return what lanes say of rows they did not see, by main lane.
 
@@ -127,9 +142,7 @@ class SiteRows:
         """
         blocks, fold = self.trained[task], self.folds(task)
         codes = label_codes(np.concatenate([b.y for b in blocks]), self.classes[task])
-        weight = np.concatenate(
-            [np.ones(len(b.y)) if b.weight is None else b.weight for b in blocks]
-        )
+        weight = _weights(blocks)
         edges = np.cumsum([0, *(len(b.y) for b in blocks)])
         found = {}
         names = self._names(task)
@@ -172,10 +185,15 @@ class SiteRows:
 
     @property
     def heaviest(self) -> float:
-        """The largest weight of a class, which everybody knows; 1 if there are none."""
+        """The most that a row may weigh, which everybody knows; 1 if nothing is weighed."""
+        most = self.config.privacy.weight if self._is_private else 1.0
         if self._weights is None:
-            return 1.0
-        return max(float(some.max()) for some in self._weights.values())
+            return most
+        return most * max(float(some.max()) for some in self._weights.values())
+
+    @property
+    def _is_private(self) -> bool:
+        return self.config.privacy.level == "dp"
 
     def described(self) -> str:
         """What all nodes' rows must be made of, for a sentence where they are not."""
@@ -191,6 +209,10 @@ class SiteRows:
         if self.config.probability:
             text += "; with probabilities"
         return text
+
+
+def _weights(blocks: Sequence[Block]) -> Floats:
+    return np.concatenate([np.ones(len(b.y)) if b.weight is None else b.weight for b in blocks])
 
 
 def _short(text: str) -> str:

@@ -122,7 +122,7 @@ class Site:
         veil = self.node.veil
         if not isinstance(veil, Noisy) or task not in self.node.tasks:
             return self._count(task, n_lanes)
-        return NoisySums(veil.budget).evaluated(task, lambda: self._count(task, n_lanes))
+        return NoisySums(veil.budget).evaluated(task, lambda: self._count(task, n_lanes), n_lanes)
 
     def _count(self, task: str, n_lanes: int) -> Floats:
         n_labels = max(n_lanes, 2)
@@ -141,6 +141,24 @@ class Site:
         found: dict[str, Unseen] = {}
         for task in node.tasks:
             found |= self.rows.unseen(task, lambda lane: node.certified(lane).sum(axis=0))
+        return found
+
+    def counted(self) -> dict[str, Floats] | None:
+        """Return how decision values are spread, with noise; None before the node has settled."""
+        node, veil = self.node, self.node.veil
+        if not node.is_settled or not isinstance(veil, Noisy):
+            return None
+        found: dict[str, Floats] = {}
+        for task in node.tasks:
+            lanes = node.lanes(task, main=True)
+
+            def make(task: str = task) -> Floats:
+                mine = self.rows.seen(task, lambda lane: node.certified(lane).sum(axis=0))
+                return np.array(list(mine.values()))
+
+            told = NoisySums(veil.budget).spread(task, make)
+            if len(told) == len(lanes):  # else it was lost, or is of other lanes
+                found |= dict(zip(lanes, told, strict=True))
         return found
 
     def take_sigmoids(self, found: dict[str, Floats] | None) -> None:

@@ -1,6 +1,6 @@
 """Rows that each attack reads, by level of privacy, network and rows a node.
 
-    python -m benchmarks.attacks [--quick]
+    python -m benchmarks.attacks [--quick | --pooled | --epsilon]
 
 Rows are on the unit sphere in ten dimensions. In a star the curious node is the centre, so that it
 is the victim's only neighbour; in a ring the victim has another neighbour, in a complete network of
@@ -9,8 +9,10 @@ are at least 20 rows. A lying neighbour asks for 20,000 rounds at most, under di
 for 30 times as many as the budget allows; a listener listens to 300. A patient liar, who reads the
 rows of all honest nodes in one heap, spends its rounds on three times as many rows.
 
-Then, how many rows a liar has read after as many rounds as training takes; and ε that the best
-attack on membership shows, over 10,000 trials with each of two nodes that differ in one row.
+Then, how many rows a liar has read after as many rounds as training takes; what neighbours read who
+pool what they know (--pooled prints that alone), those in league holding no rows; and ε that the
+best attack on membership shows, over 10,000 trials with each of two nodes that differ in one row
+(--epsilon prints that alone).
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from scipy.stats import beta
 from dtsvm import Network
 from dtsvm.problem import Privacy, Settings
 from dtsvm.problem.privacy import LEVELS
-from dtsvm.runtime.agent.audit.attacks import lie, recovered
+from dtsvm.runtime.agent.audit.attacks import lie, listen, recovered
 from dtsvm.runtime.agent.audit.room import TASK, VICTIM, Room
 from dtsvm.runtime.agent.audit.trial import CURIOUS, Target, audit
 
@@ -71,6 +73,23 @@ def early(n: int = 50) -> None:
                             lambda name: block(n, 3 + ord(name[0])))  # fmt: skip
                 read.append(recovered(lie(room, most_rounds=most), room.rows[0]))
             print(f"| {level}, {shape} | {' | '.join(map(str, read))} |", flush=True)
+
+
+def pooled(n: int = 50) -> None:
+    print("\n| rows read of 50 by neighbours who pool what they know | lying | listening |")
+    print("|---|---|---|")
+    cases = {"both of two": ("ring", ("d",)), "two of three": ("complete", ("c",)),
+             "all three": ("complete", ("c", "d"))}  # fmt: skip
+    for level in LEVELS:
+        for who, (shape, allies) in cases.items():
+            read = []
+            for attack in (lie, listen):
+                room = Room(block(n, 1), SHAPES[shape], CURIOUS, Settings(C=0.1),
+                            Privacy(level, epsilon=3.0, rounds=20),
+                            lambda name: block(n, 3 + ord(name[0])), allies)  # fmt: skip
+                more = {"most_rounds": 600} if level == "dp" and attack is lie else {}
+                read.append(recovered(attack(room, **more), room.rows[0]))
+            print(f"| {level}, {who} | {' | '.join(map(str, read))} |", flush=True)
 
 
 def shown_epsilon(epsilon: float, rounds: int, n: int = 10_000, delta: float = 1e-5) -> float:
@@ -127,7 +146,11 @@ def epsilons() -> None:
 
 if __name__ == "__main__":
     logging.disable(logging.CRITICAL)  # victims complain
-    if "--epsilon" not in sys.argv:
+    only = {"--epsilon", "--pooled"} & set(sys.argv)
+    if not only:
         main((1, 5) if "--quick" in sys.argv else (1, 5, 50, 300))
         early()
-    epsilons()
+    if "--epsilon" not in only:
+        pooled()
+    if "--pooled" not in only:
+        epsilons()

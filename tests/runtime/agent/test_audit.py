@@ -110,3 +110,19 @@ def test_a_node_of_another_level_is_refused():
         nodes[name] = Node(name, [other], 4, Settings(C=0.1), 7, 1, veil=veil)
     assert not nodes["a"].take("b", nodes["b"].hello(0.1)["a"], 0.1)
     assert "privacy = " in nodes["a"].inbox.reasons["b"]
+
+
+def test_neighbours_in_league_are_together_the_only_neighbour():
+    privacy = Privacy("masked")
+    attacked = Room(
+        block(3), FOUR, "curious", Settings(C=0.1), privacy, lambda _: block(8, 1), ["d"]
+    )
+    assert recovered(lie(attacked, most_rounds=3000), attacked.rows[0]) == 3
+
+
+def test_listeners_in_league_read_no_row_of_a_masked_node():
+    privacy = Privacy("masked")
+    attacked = Room(
+        block(3), FOUR, "curious", Settings(C=0.1), privacy, lambda _: block(8, 1), ["d"]
+    )
+    assert recovered(listen(attacked), attacked.rows[0]) == 0

@@ -104,14 +104,21 @@ def listen(room: Room, rounds: int = 300) -> Findings:
     """Follow the protocol, and look at differences of X̃ᵀYλ over the rounds.
 
     What links between its neighbours carry it follows too; other links it takes to carry nothing.
+    Allies tell it what they see.
     """
     found = Findings()
     for _ in range(rounds):
         room.step()
-    heard = room.curious.seen
-    shadow, gain = Shadow(room, room.curious.neighbours), room.gain(VICTIM)
+    league = list(room.league.values())
+    heard = [
+        {name: x for seen in some for name, x in seen.items()}
+        for some in zip(*(one.seen for one in league), strict=True)
+    ]
+    pulled = [sum(some[1:], some[0]) for some in zip(*(one.pulled for one in league), strict=True)]
+    known = sorted({name for one in league for name in one.neighbours})
+    shadow, gain = Shadow(room, known), room.gain(VICTIM)
     pulls = [np.zeros(room.victim.n_features + 1)]
-    for seen, z in zip(heard, room.curious.pulled, strict=True):
+    for seen, z in zip(heard, pulled, strict=True):
         pulls.append(_pull(gain, seen[VICTIM], z + shadow.carried(VICTIM)))
         shadow.advance(seen)
     last = _candidate(pulls[-1])
@@ -316,7 +323,8 @@ def lie(room: Room, seed: int = 0, most_rounds: int = MOST_IN_ALL) -> Findings:
 
     A victim that finds the values too odd hears them no more: what was read until then counts.
     """
-    ways = [Prober, Patient] if len(room.victim.neighbours) > 1 else [Prober]
+    room.keep_still()
+    ways = [Prober] if room.is_alone else [Prober, Patient]
     if len(ways) > 1 and room.victim.veil.privacy.level == "masked":
         ways = [Patient]  # what is mixed into moves hides more from who does not wait
     found = Findings()
@@ -335,7 +343,7 @@ def lie(room: Room, seed: int = 0, most_rounds: int = MOST_IN_ALL) -> Findings:
 
 def _probe(prober: Prober, rng: np.random.Generator, p: int) -> None:
     """Bisect along one random direction after another until that brings no new row."""
-    width = WIDE if len(prober.room.victim.neighbours) == 1 else NARROW
+    width = WIDE if prober.room.is_alone else NARROW
     scale, n = FIRST_REACH, 0
     for _ in range(N_DIRECTIONS):
         direction = rng.normal(size=p)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -107,33 +107,36 @@ class Room:
         The level to be tried.
     others : callable, optional
         Called with a node's name; returns its rows.
+    allies : sequence of str
+        Other neighbours of the victim who hold no rows and pool what they know with the curious.
     """
 
     def __init__(
         self, rows: Block, network: Network, curious: str, settings: Settings, privacy: Privacy,
-        others: Callable[[Any], Block] | None = None,
+        others: Callable[[Any], Block] | None = None, allies: Sequence[str] = (),
     ) -> None:  # fmt: skip
         self.settings = _held(settings, network, rows, privacy)
         self.rows = rows
         p = rows[0].shape[1]
         self.nodes: dict[Any, Node] = {}
         for name in map(str, network.nodes):
-            kind = Curious if name == curious else Node
+            is_curious = name in {curious, *allies}
+            kind = Curious if is_curious else Node
             # A curious neighbour keeps the letter of the level and none of its spirit.
-            veil = Veil(privacy) if name == curious else make_veil(privacy)
+            veil = Veil(privacy) if is_curious else make_veil(privacy)
             node = kind(
                 name, list(map(str, network.neighbours(name))), p, self.settings, 7, 1, veil=veil
             )
             block = rows if name == VICTIM else (others(name) if others else None)
-            node.enter(TASK, *(block if block and name != curious else (None, None)))
+            node.enter(TASK, *(block if block and not is_curious else (None, None)))
             self.nodes[name] = node
         self.victim = self.nodes[VICTIM]
-        found = self.nodes[curious]
-        assert isinstance(found, Curious)
-        self.curious = found
+        self.league = {n: one for n, one in self.nodes.items() if isinstance(one, Curious)}
+        self.curious = self.league[curious]
         self.now = 0.0
         self._meet()
-        self.curious.watch()
+        for one in self.league.values():
+            one.watch()
 
     def _meet(self) -> None:
         for _ in range(MOST_HELLOS):
@@ -147,7 +150,7 @@ class Room:
     def _deliver(self, sender: Any, messages: dict[str, bytes]) -> None:
         for name, data in messages.items():
             if not self.nodes[name].take(sender, data, self.now):
-                if self.nodes[sender] is self.curious:
+                if sender in self.league:
                     raise Barred(f"Node {name} has barred {sender}.")
                 reason = self.nodes[name].inbox.reasons[sender]
                 raise NetworkError(f"Node {name} refused what {sender} said: {reason}.")
@@ -170,13 +173,24 @@ class Room:
         return float(self.victim.bounds(TASK).bias)
 
     def honest_links(self) -> list[tuple[str, str]]:
-        """All links that the curious neighbour has no end of, both ways."""
+        """All links that neither the curious neighbour nor an ally has an end of, both ways."""
         return [
             (name, other)
             for name, node in self.nodes.items()
             for other in node.neighbours
-            if self.curious.name not in (name, other)
+            if not {name, other} & set(self.league)
         ]
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether all neighbours of the victim are in league."""
+        return set(self.victim.neighbours) <= set(self.league)
+
+    def keep_still(self) -> None:
+        """Have allies carry nothing on their links."""
+        for one in self.league.values():
+            if one is not self.curious:
+                one.choose = lambda _, known: np.zeros_like(known)
 
     def step(self) -> None:
         """Let everybody do a round."""

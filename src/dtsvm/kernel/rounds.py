@@ -1933,7 +1933,9 @@ def set_graph(s: int, number: Ints, node: Ints, ends: Ends) -> tuple[int, Ints]:
     keys = np.empty(len(joined) // 2, np.int64)
     number_pairs(index, keys, n)
     links = distinct(keys, n * n)[0] if n <= MOST_MARKED else np.unique(keys)
-    return n, np.stack(np.divmod(links, n), 1)
+    pairs = np.empty((len(links), 2), np.int64)
+    np.divmod(links, n, pairs[:, 0], pairs[:, 1])
+    return n, pairs
 
 
 def n_firsts_of(ends: Ends) -> int:

@@ -247,6 +247,8 @@ def _split(used: Slots, part: Slots) -> tuple[list[Slots], Slots]:
     """Return the agents of each part, parts in the order of their numbers; and by slot, which."""
     number = np.zeros(len(part), np.int64)
     mine = part[used]
+    if len(mine) and (mine == mine[0]).all():
+        return [used], number
     order = np.argsort(mine, kind="stable")
     cuts = np.flatnonzero(np.diff(mine[order])) + 1
     agents = used[order]

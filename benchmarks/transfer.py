@@ -39,7 +39,11 @@ from dtsvm.select import (
 )
 from dtsvm.svm.lanes import Lanes
 
-RESULTS = FOLDER / "transfer.jsonl"
+BY_HAND_RESULTS, CHOSEN_RESULTS = (
+    FOLDER / "transfer_by_hand.jsonl",
+    FOLDER / "transfer_chosen.jsonl",
+)
+POISONED, COSTS = FOLDER / "transfer_poison.jsonl", FOLDER / "transfer_cost.jsonl"
 PAGE = ROOT / "docs" / "transfer.md"
 THETAS = (0.02, 0.1, 0.3, 0.6, 0.9)
 BY_HAND = ("alone", "one for all", "multi-task")
@@ -71,25 +75,24 @@ def main(ctx: click.Context, splits: int, only: str, tol: float, mnist: Path, da
     """Measure splits that are not in the results yet, then write docs/transfer.md."""
     if ctx.invoked_subcommand:
         return
-    done = {(line["set"], line["seed"]) for line in read()}
     for seed in range(splits):
         for name, draw in SETS.items():
-            if only in name and (name, seed) not in done:
+            if only in name:
                 _measure_one(name, draw, seed, tol, Places(data, mnist))
     click.echo(f"wrote {write()}")
 
 
 @main.command("poison")
-@click.option("--splits", default=10, show_default=True)
+@click.option("--splits", default=20, show_default=True)
 @click.option("--only", default="", help="Sets whose name contains this.")
 @click.pass_context
 def poison_command(ctx: click.Context, splits: int, only: str) -> None:
     """Measure what tasks with random labels do to the others."""
-    places = _places(ctx)
+    places, done = _places(ctx), {(x["set"], x["seed"]) for x in read(POISONED)}
     for seed in range(splits):
-        for name in ("vehicle (20; tested on tasks of ≥ 27)", "contraception (10)"):
-            if only in name:
-                _keep("poison", poison(places, name, seed))
+        for name in ("vehicle (20; tested on tasks of ≥ 27)", "contraception (10)", "heart (20)"):
+            if only in name and (name, seed) not in done:
+                _keep(POISONED, poison(places, name, seed))
 
 
 @main.command("cost")
@@ -100,7 +103,7 @@ def cost_command(ctx: click.Context, tol: float, only: str) -> None:
     """Measure one choice on a ring of 8 nodes beside one fit."""
     for name in COSTLY:
         if only in name:
-            _keep("cost", cost(_places(ctx), name, tol))
+            _keep(COSTS, cost(_places(ctx), name, tol))
 
 
 def _places(ctx: click.Context) -> Places:
@@ -108,9 +111,9 @@ def _places(ctx: click.Context) -> Places:
     return Places(params["data"], params["mnist"])
 
 
-def _keep(kind: str, found: dict[str, Any]) -> None:
+def _keep(path: Path, found: dict[str, Any]) -> None:
     FOLDER.mkdir(exist_ok=True)
-    with (FOLDER / f"transfer_{kind}.jsonl").open("a") as file:
+    with path.open("a") as file:
         file.write(json.dumps(found) + "\n")
     click.echo(json.dumps(found, ensure_ascii=False))
 
@@ -124,37 +127,61 @@ def table() -> None:
 def _measure_one(
     name: str, draw: Callable[[Places, int], Split], seed: int, tol: float, places: Places
 ) -> None:
-    started = time.perf_counter()
+    """Measure what is not in the results yet; by hand and chosen are kept apart."""
+    paths = {BY_HAND_RESULTS: by_hand, CHOSEN_RESULTS: chosen}
+    is_done = {
+        path: any((x["set"], x["seed"]) == (name, seed) for x in read(path)) for path in paths
+    }
+    if all(is_done.values()):
+        return
     try:
-        found = measure(draw(places, seed), seed, tol)
+        rows = draw(places, seed)
     except MissingData as missing:
         click.echo(f"{name} skipped: {missing}")
         return
-    line = {"set": name, "seed": seed, "tol": tol, "errors": found,
-            "seconds": time.perf_counter() - started}  # fmt: skip
-    FOLDER.mkdir(exist_ok=True)
-    with RESULTS.open("a") as file:
-        file.write(json.dumps(line) + "\n")
-    macro = ", ".join(f"{way} {_macro([line], way).mean():.1f}" for way in METHODS)
-    click.echo(f"{name}, split {seed}: {macro} ({line['seconds']:.0f} s)")
+    problem = Posed(rows, seed, tol)
+    for path in (path for path in paths if not is_done[path]):
+        started = time.perf_counter()
+        errors = {way: _errors(u, rows) for way, u in paths[path](problem).items()}
+        line = {"set": name, "seed": seed, "tol": tol, "errors": errors,
+                "seconds": time.perf_counter() - started}  # fmt: skip
+        FOLDER.mkdir(exist_ok=True)
+        with path.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+        macro = ", ".join(f"{way} {_macro([line], way).mean():.1f}" for way in errors)
+        click.echo(f"{name}, split {seed}: {macro} ({line['seconds']:.0f} s)")
 
 
 # One split
 
 
-def measure(rows: Split, seed: int, tol: float) -> dict[str, list[float | None]]:
-    """Return every task's test error by every method; None for a task without test rows."""
-    n_tasks = int(rows.task.max()) + 1
-    square, n = moments(rows.X).tolist()
-    fold = split(rows.y, rows.task, 3, seed)
-    held = Held(rows.X, rows.y, rows.task, fold, n_tasks, 3)
-    where = [0], np.zeros(len(rows.y), np.int64)
-    train = Remembered(Lanes(held, where, Network([0], []), square / n, tol, 2000, 1))
-    some = candidates(SMALL, n_tasks=n_tasks, mean_square=square / n)
-    found = tune_by_hand(held, train, sorted({c.C for c in some}))
-    for way, guard in (("chosen", None), ("guarded", "alone")):
-        found[way] = choose(held, some, train, reference=1, guard=guard).classifiers
-    return {way: _errors(u, rows) for way, u in found.items()}
+class Posed:
+    """A split as a problem, and a trainer that trains nothing twice."""
+
+    def __init__(self, rows: Split, seed: int, tol: float) -> None:
+        n_tasks = int(rows.task.max()) + 1
+        square, n = moments(rows.X).tolist()
+        fold = split(rows.y, rows.task, 3, seed)
+        self.held = Held(rows.X, rows.y, rows.task, fold, n_tasks, 3)
+        where = [0], np.zeros(len(rows.y), np.int64)
+        lanes = Lanes(self.held, where, Network([0], []), square / n, tol, 2000, 1)
+        self.train = Remembered(lanes)
+        self.candidates = candidates(SMALL, n_tasks=n_tasks, mean_square=square / n)
+
+
+def by_hand(problem: Posed) -> dict[str, np.ndarray]:
+    """Return every task's classifier (task, p + 1) by the three ways by hand."""
+    prices = sorted({c.C for c in problem.candidates})
+    return tune_by_hand(problem.held, problem.train, prices)
+
+
+def chosen(problem: Posed) -> dict[str, np.ndarray]:
+    """Return every task's classifier as chosen, and with the guard."""
+    held, some, train = problem.held, problem.candidates, problem.train
+    return {
+        way: choose(held, some, train, reference=1, guard=guard).classifiers
+        for way, guard in (("chosen", None), ("guarded", "alone"))
+    }
 
 
 class Remembered:
@@ -213,7 +240,7 @@ def _errors(u: np.ndarray, rows: Split) -> list[float | None]:
 # The page
 
 
-def read(path: Path = RESULTS) -> list[dict[str, Any]]:
+def read(path: Path) -> list[dict[str, Any]]:
     """Return all results of one kind."""
     if not path.exists():
         return []
@@ -222,14 +249,23 @@ def read(path: Path = RESULTS) -> list[dict[str, Any]]:
 
 def write() -> Path:
     """Write the page; return where it is."""
-    lines = read()
-    found = {name: [x for x in lines if x["set"] == name] for name in SETS}
+    found = {name: _joined(name) for name in SETS}
     parts = [HEAD, _macro_table({name: some for name, some in found.items() if some})]
     parts.append(_task_table({name: some for name, some in found.items() if len(some) > 1}))
-    parts += [POISON, poison_table(read(FOLDER / "transfer_poison.jsonl"))]
-    parts += [COST, cost_table(read(FOLDER / "transfer_cost.jsonl"))]
+    parts += [POISON, poison_table(read(POISONED))]
+    parts += [COST, cost_table(read(COSTS))]
     PAGE.write_text("\n".join(parts))
     return PAGE
+
+
+def _joined(name: str) -> list[dict[str, Any]]:
+    """Return the splits of a set for which all methods were measured."""
+    by_seed = {x["seed"]: x for x in read(BY_HAND_RESULTS) if x["set"] == name}
+    return [
+        {**x, "errors": {**by_seed[x["seed"]]["errors"], **x["errors"]}}
+        for x in read(CHOSEN_RESULTS)
+        if x["set"] == name and x["seed"] in by_seed
+    ]
 
 
 HEAD = """# Choosing: does it help?

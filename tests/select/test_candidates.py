@@ -70,7 +70,7 @@ def test_folds_depend_on_the_seed_alone():
 
 def make_choice(**changes):
     about = {
-        "task": "3v6", "n_rows": 60, "weights": {}, "C": 0.1, "is_turned": True,
+        "task": "3v6", "n_rows": 60, "weights": {}, "C": 0.1, "is_turned": True, "is_aside": False,
         "company": ("8v9",), "alone": Rate(0.1, 0.0, 0.3), "chosen": Rate(0.083, 0.0, 0.3),
         "difference": Rate(-0.017, -0.1, 0.1),
     }  # fmt: skip

@@ -34,6 +34,36 @@ def test_a_turned_task_is_found_said_and_used():
     assert clf.score(X, y, task=task) > 0.85
 
 
+def test_a_task_with_labels_drawn_by_lot_is_set_aside_and_the_others_do_without_it():
+    X, y, task, node = draw(22, n_tasks=6, rows_a_task=40, noise=0.1)
+    lies, rng = task == "task 1", np.random.default_rng(0)
+    y = np.where(lies, rng.choice([-1, 1], len(y)), y)
+    # One node has nothing but such rows: it passes messages on and is answered for by the others.
+    node = np.where(lies, 3, node % 3)
+    options = {**QUICK, "folds": np.arange(len(y)) % 3, "candidates": FEW, "tol": 1e-4}
+    clf = DTSVMCV(Network.ring(4), **options).fit(X, y, task=task, node=node)
+    assert [one.is_aside for one in clf.choices_] == [False, True, False, False, False, False]
+    assert "drawn by lot" in clf.choices_[1].sentence
+    assert np.isfinite(clf.decision_function(X[lies], task=task[lies], node=3)).all()
+    without = DTSVMCV(Network.ring(4), **{**options, "folds": options["folds"][~lies]})
+    without.fit(X[~lies], y[~lies], task=task[~lies], node=node[~lies])
+    f, g = (one.decision_function(X[~lies], task=task[~lies]) for one in (clf, without))
+    assert np.mean((f > 0) == (g > 0)) > 0.98
+
+
+def test_a_larger_c_is_tried_only_in_families_that_gain_by_the_one_before():
+    X, y, task, node = draw(23, noise=2.0)
+    seen = []
+    prices = [0.01, 0.1, 1.0, 10.0, 100.0]
+    clf = DTSVMCV("ring", C=prices, refit=False, callback=seen.append, n_jobs=1, tol=0.2)
+    clf.fit(X, y, task=task, node=node)
+    tried = {(one.candidate.family[:2], one.candidate.C) for one in seen}
+    assert len(tried) < 5 * len({family for family, _ in tried})
+    assert {C for _, C in tried} >= set(prices[:3])
+    assert clf.weights_.shape == (4, len(clf.candidates_))
+    np.testing.assert_allclose(clf.weights_.sum(axis=1), 1.0)
+
+
 def test_choices_tell_shares_that_add_up_errors_and_limits():
     X, y, task, node = draw(1)
     clf = DTSVMCV("ring", **QUICK).fit(X, y, task=task, node=node)

@@ -14,26 +14,16 @@ from dtsvm.select.candidates import (
     reference_of,
 )
 from dtsvm.select.choice import Choice, Rate, describe, difference, rate
-from dtsvm.select.choosing import (
-    Chosen,
-    Held,
-    Job,
-    Lane,
-    Weighed,
-    choose,
-    choosing,
-    first_alike,
-    moments,
-    out_of_fold,
-    weigh,
-    weighing,
-)
+from dtsvm.select.choosing import Chosen, choose, choosing
 from dtsvm.select.evidence import losses, slopes
 from dtsvm.select.folds import agent_name, split
+from dtsvm.select.held import Held, Job, Lane, first_alike, moments, out_of_fold
 from dtsvm.select.lift import Lift, compact
 from dtsvm.select.margins import Margins, read_table, scale_sums, table
 from dtsvm.select.posterior import weights
 from dtsvm.select.sides import sides
+from dtsvm.select.suspects import suspects
+from dtsvm.select.weighing import Weighed, weigh, weighing
 
 __all__ = [
     "ALL",
@@ -74,6 +64,7 @@ __all__ = [
     "sides",
     "slopes",
     "split",
+    "suspects",
     "table",
     "weigh",
     "weighing",

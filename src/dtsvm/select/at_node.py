@@ -18,8 +18,9 @@ from dtsvm.problem.track import Mine, Track
 from dtsvm.select.bias import finding_bias
 from dtsvm.select.candidates import SMALL, Family, candidates, reference_of
 from dtsvm.select.choice import Choice, describe
-from dtsvm.select.choosing import Chosen, Held, Job, choosing, first_alike, moments
+from dtsvm.select.choosing import Chosen, choosing
 from dtsvm.select.folds import agent_name, split
+from dtsvm.select.held import Held, Job, first_alike, moments
 from dtsvm.select.lift import Lift, compact
 
 __all__ = ["Outcome", "choosing_at_node"]
@@ -142,7 +143,8 @@ class _Trainer:
                     continue
                 opened.append(place)
                 if at is not None:
-                    tasks[place] = at, held.y[at] * side[held.task[at]]
+                    turned = held.y[at] * (1.0 if lift is None else side[held.task[at]])
+                    tasks[place] = at[turned != 0], turned[turned != 0]
         C, on = job.candidate.C, "all rows" if len(job.lanes) == 1 else "folds"
         track = Track(self._name(job, on), C, X.shape[1], X, tasks, self._marks, on)
         return _Plan(job, lift, track, tuple(opened), closed)
@@ -158,7 +160,7 @@ class _Trainer:
         """Name what a lane trains, its rows here and its counts by label in the network."""
         if not is_alone:
             turned = np.where(side[:, None] > 0, by_label, by_label[:, ::-1])
-            return [(f"{k}", rows, turned.sum(axis=0))]
+            return [(f"{k}", rows, turned[side != 0].sum(axis=0))]
         found: list[tuple[str, Ints | None, Floats]] = []
         for t, name in enumerate(self.mine.tasks):
             at = rows[self.held.task[rows] == t] if name in self.mine.through else None
@@ -209,7 +211,7 @@ class _Trainer:
         if plan.lift is None:
             flat = [whole[f"{k} {t}"] for k in range(len(lanes)) for t in range(held.n_tasks)]
             return np.array(flat).reshape(len(lanes), held.n_tasks, width + 1)
-        side = np.stack([lane.side for lane in lanes])
+        side = np.stack([np.where(lane.side < 0, -1.0, 1.0) for lane in lanes])
         v = np.stack([whole[f"{k}"] for k in range(len(lanes))])
         return np.asarray(plan.lift.classifiers(v) * side[:, :, None])
 

@@ -42,6 +42,8 @@ class Choice:
         Geometric mean of C over its candidates, by their shares.
     is_turned : bool
         Whether it is turned round where sides are turned.
+    is_aside : bool
+        Whether its labels look drawn by lot, so that the others train without its rows.
     company : tuple
         The tasks it trains with; empty if more than half of it trains alone.
     alone, chosen : Rate
@@ -56,6 +58,7 @@ class Choice:
     weights: dict[str, float]
     C: float
     is_turned: bool
+    is_aside: bool
     company: tuple[Hashable, ...]
     alone: Rate
     chosen: Rate
@@ -67,6 +70,8 @@ class Choice:
         if self.n_rows == 0:
             return f"{self.task} has no rows; it takes what the others have in common."
         alone = f"{100 * self.alone.value:.1f} % alone"
+        if self.is_aside:
+            return f"{self.task} has labels as if drawn by lot; the others train without it."
         if not self.company:
             return f"{self.task} trains alone; {alone}."
         side = ", turned round" if self.is_turned else ""
@@ -155,6 +160,7 @@ def _choice(chosen: Chosen, tasks: Sequence[Any], t: int) -> Choice:
         weights=dict(sorted(shown.items(), key=lambda item: -item[1])),
         C=float(np.exp(share @ prices)),
         is_turned=bool(chosen.side[t] < 0 and turned > (1 - alone) / 2),
+        is_aside=bool(chosen.aside[t]),
         company=tuple(other for other in tasks if other != tasks[t]) if alone <= 0.5 else (),
         alone=rate(wrong_alone, n),
         chosen=rate(wrong, n),

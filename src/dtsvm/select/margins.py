@@ -40,6 +40,15 @@ class Margins:
     rows: Floats
     scale: Floats
 
+    def beside(self, more: Margins) -> Margins:
+        """Return these candidates and more of them, over the same rows."""
+        return Margins(
+            np.concatenate([self.counts, more.counts], axis=1),
+            np.concatenate([self.wrong, more.wrong], axis=1),
+            self.rows,
+            np.concatenate([self.scale, more.scale]),
+        )
+
 
 def scale_sums(decisions: Floats, weight: Floats | None = None) -> Floats:
     """Return Σ c|f(x)| of each candidate, Σ c and the number of rows: to be added up over nodes.

@@ -14,13 +14,12 @@ from sklearn.utils import Tags
 
 from dtsvm.data.labels import find_classes, task_codes
 from dtsvm.errors import DataError, NotConvergedWarning
-from dtsvm.problem import Model, Network, TaskModel
+from dtsvm.problem import Model, Network
 from dtsvm.problem.settings import choice, count, positive, refusal
 from dtsvm.problem.weights import class_weights
-from dtsvm.rounds import Info, Status
+from dtsvm.rounds import Status
 from dtsvm.select import (
     Candidate,
-    Chosen,
     Held,
     agent_name,
     candidates,
@@ -36,6 +35,7 @@ from dtsvm.svm.company import Alone, find_company
 from dtsvm.svm.engines import ENGINES
 from dtsvm.svm.estimators import METHODS as BY_HAND
 from dtsvm.svm.lanes import Lanes, Progress
+from dtsvm.svm.mixing import joined, task_models
 from dtsvm.svm.placing import Networked
 from dtsvm.svm.rows import estimator_rows, row_weights
 
@@ -242,10 +242,10 @@ class DTSVMCV(Networked):
             held, some, lanes, reference=reference_of(some, mean_square), guard=self.guard,
             refit=self.refit,
         )  # fmt: skip
-        models = _task_models(chosen, held, lanes, tasks, classes, self.refit)
+        models = task_models(chosen, held, lanes, tasks, classes, self.refit)
         self.choices_ = describe(chosen, tasks)
         self._take(
-            Model(type(self).__name__, self._settings(), lanes.network, models, _joined(lanes),
+            Model(type(self).__name__, self._settings(), lanes.network, models, joined(lanes),
                   held.X.shape[1], *frame_columns(self),
                   choices=tuple(one.to_dict() for one in self.choices_))
         )  # fmt: skip
@@ -345,56 +345,6 @@ def _check_pairs(classes: dict[Hashable, tuple[Any, ...]]) -> None:
                 f"task {task!r} has {len(labels)} labels; make each label a task of its own, or "
                 "train with DTSVM."
             )
-
-
-def _task_models(
-    chosen: Chosen,
-    held: Held,
-    lanes: Lanes,
-    tasks: list[Any],
-    classes: dict[Hashable, tuple[Any, ...]],
-    is_refitted: bool,
-) -> tuple[TaskModel, ...]:
-    """Mix the candidates' classifiers, the network's and every holder's own."""
-    nodes, node = lanes.where
-    common = chosen.classifiers[:, :-1].mean(axis=0)
-    found = []
-    for t, task in enumerate(tasks):
-        u = chosen.classifiers[t]
-        own = {}
-        for v in np.unique(node[held.task == t]).tolist():
-            mixed = _mixed_at(chosen, lanes, nodes[v], t) if is_refitted else u
-            own[nodes[v]] = mixed[None]
-        parts = u[None, :-1], u[-1:], common[None], (u[:-1] - common)[None]
-        found.append(TaskModel(task, classes[task], *parts, own))
-    return tuple(found)
-
-
-def _mixed_at(chosen: Chosen, lanes: Lanes, node: Hashable, t: int) -> Floats:
-    """One node's own mixture for a task."""
-    share = chosen.found.weights[t] * chosen.found.slopes
-    return np.asarray(
-        sum(
-            share[m] * lanes.by_node[chosen.candidates[m]][node][t]
-            for m in np.flatnonzero(share).tolist()
-        )
-    )
-
-
-def _joined(lanes: Lanes) -> Info:
-    """One end for all: rounds as if candidates ran side by side, everything sent, the worst gap."""
-    stages = [[info for _, info in stage] for stage in lanes.stages]
-    every = [info for stage in stages for info in stage]
-    late = [info for info in every if info.status is not Status.CONVERGED]
-    worst = max(every, key=lambda info: info.gap)
-    return replace(
-        worst,
-        status=late[0].status if late else Status.CONVERGED,
-        n_rounds=sum(max(info.n_rounds for info in stage) for stage in stages),
-        messages_sent=sum(info.messages_sent for info in every),
-        bytes_sent=sum(info.bytes_sent for info in every),
-        seconds=sum(info.seconds for info in every),
-    )
 
 
 METHODS: dict[str, type[ConsensusSVM]] = {**BY_HAND, DTSVMCV.__name__: DTSVMCV}

@@ -179,6 +179,7 @@ class Lanes:
             owner = unit * n_each + held.task[rows]
         else:
             y = y * side[unit, held.task[rows]]
+            rows, y, owner = rows[y != 0], y[y != 0], owner[y != 0]
         prices = np.repeat([one.candidate.C for one in units], n_each)
         X = held.X if is_alone else self._lifted_rows(units[0].candidate)
         answers = self._answers(units, Problem(X, rows, y, owner, prices))
@@ -196,7 +197,7 @@ class Lanes:
         own = {node: at[owners] for node, at in answers.nodes.items()}
         if unit.candidate.family.is_alone:
             return Trained(info, whole, own)
-        lift, side = self._lift(unit.candidate), unit.side[:, None]
+        lift, side = self._lift(unit.candidate), np.where(unit.side < 0, -1.0, 1.0)[:, None]
         return Trained(
             info, lift.classifiers(whole[0]) * side,
             {node: lift.classifiers(u[0]) * side for node, u in own.items()},

@@ -1,0 +1,77 @@
+"""What is trained and held out: rows with their folds, lanes of them, and jobs for a trainer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dtsvm.select.candidates import Candidate
+
+__all__ = ["Held", "Job", "Lane", "first_alike", "moments", "out_of_fold"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Held:
+    """The rows of the nodes that are here: `y` is ±1, `task` and `fold` count from 0.
+
+    `weight` is what each row's loss is multiplied by, in training and when it is held out; 1 if it
+    is None.
+    """
+
+    X: Any  # dense or CSR
+    y: Floats
+    task: Ints
+    fold: Ints
+    n_tasks: int
+    n_folds: int
+    weight: Floats | None = None
+
+
+class Lane(NamedTuple):
+    """One set of rows to train on, and each task's side: ±1, or 0 if its rows are left out."""
+
+    rows: Ints
+    side: Floats
+
+
+class Job(NamedTuple):
+    """A candidate and the lanes it is to be trained on."""
+
+    candidate: Candidate
+    lanes: list[Lane]
+
+
+def moments(X: Any) -> Floats:
+    """Return Σ‖x‖² and the number of rows: to be added up over nodes."""
+    squares = X.multiply(X) if hasattr(X, "multiply") else np.square(X)
+    return np.array([float(squares.sum()), float(X.shape[0])])
+
+
+def out_of_fold(held: Held, trained: Floats) -> Floats:
+    """Return f(x) of every row by every candidate, from the lane that did not see it."""
+    out = np.zeros((len(held.y), len(trained)))
+    for t in range(held.n_tasks):
+        mine = np.flatnonzero(held.task == t)
+        for k in range(held.n_folds):
+            rows = mine[held.fold[mine] == k]
+            if len(rows):
+                u = trained[:, k, t]
+                out[rows] = held.X[rows] @ u[:, :-1].T + u[:, -1]
+    return out
+
+
+def first_alike(jobs: list[Job]) -> list[int]:
+    """Return each job's first that is the same: where no task is turned, sides change nothing."""
+    seen: dict[Any, int] = {}
+    return [
+        seen.setdefault(
+            (*job.candidate.family[:2], job.candidate.C, *(s.side.tobytes() for s in job.lanes)), k
+        )
+        for k, job in enumerate(jobs)
+    ]

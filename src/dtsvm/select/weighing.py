@@ -1,0 +1,129 @@
+"""From out-of-fold decisions to weights: margins summed, losses, a posterior, held-out errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dtsvm.select.evidence import losses, slopes
+from dtsvm.select.held import Held
+from dtsvm.select.margins import Margins, read_table, scale_sums, table
+from dtsvm.select.posterior import given_prior, weights
+
+__all__ = ["Weighed", "Weighing", "answered", "measuring", "shares", "weigh", "weighing"]
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Answer = TypeVar("Answer")
+Weighing = Generator[Floats, Floats, "Weighed"]
+
+LEAST = 1e-2  # a candidate with less of every task is not trained on all rows
+
+
+class Weighed(NamedTuple):
+    """What out-of-fold decisions say.
+
+    weights : (task, candidate), the share of each candidate in a task's classifier.
+    prior : (candidate,), what all tasks together say of the candidates.
+    slopes : (candidate,), what candidates are multiplied with to be comparable.
+    wrong : (task, 5), held-out rows: all, wrong alone, wrong as chosen, wrong alone only, wrong as
+    chosen only.
+    is_wrong : (row, 3), which rows that are here are labelled wrong alone, by the one candidate
+    with company that is best for all, and as chosen.
+    """
+
+    weights: Floats
+    prior: Floats
+    slopes: Floats
+    wrong: Floats
+    is_wrong: NDArray[np.bool_]
+
+
+def weigh(
+    held: Held,
+    decisions: Floats,
+    is_alone: Mask,
+    total: Callable[[Floats], Floats] = np.asarray,
+    guard: str | None = None,
+) -> Weighed:
+    """Find the weights from out-of-fold decisions of the rows that are here, and from totals."""
+
+    def steps() -> Weighing:
+        margins = yield from measuring(held, decisions)
+        return (yield from weighing(held, decisions, margins, is_alone, guard))
+
+    return answered(steps(), total)
+
+
+def measuring(held: Held, decisions: Floats) -> Generator[Floats, Floats, Margins]:
+    """Sum margins over the network: gives what this node adds and is sent the totals."""
+    *sums, weight, n = (yield scale_sums(decisions, held.weight)).tolist()
+    scale = np.array(sums) / (weight or 1.0)
+    each = None if held.weight is None else held.weight * (n / (weight or 1.0))  # 1 on average
+    mine = table(decisions, held.y, held.task, held.n_tasks, scale, each)
+    return read_table((yield mine), scale)
+
+
+def shares(margins: Margins, is_alone: Mask) -> Floats:
+    """Return every task's weights over candidates."""
+    return _without_traces(weights(losses(margins, slopes(margins)), is_alone)[0])
+
+
+def weighing(
+    held: Held, decisions: Floats, margins: Margins, is_alone: Mask, guard: str | None = None
+) -> Weighing:
+    """Find the weights from margins, and count held-out errors over the network."""
+    slope = slopes(margins)
+    loss = losses(margins, slope)
+    share, prior = weights(loss, is_alone)
+    alone = np.zeros_like(share)
+    alone[:, is_alone] = given_prior(loss[:, is_alone], prior[is_alone])
+    share, alone = _without_traces(share), _without_traces(alone)
+    best = int(np.where(is_alone & ~is_alone.all(), np.inf, loss.sum(axis=0)).argmin())
+    is_wrong = _wrong_rows(held, decisions * slope, alone, best, share)
+    wrong = yield _count_wrong(held, is_wrong)
+    if guard == "alone":
+        loses = wrong[:, 1] + 1 <= wrong[:, 2]
+        share = np.where(loses[:, None], alone, share)
+        is_wrong[:, 2] = np.where(loses[held.task], is_wrong[:, 0], is_wrong[:, 2])
+        wrong = yield _count_wrong(held, is_wrong)
+    return Weighed(share, prior, slope, wrong, is_wrong)
+
+
+def answered(steps: Generator[Any, Any, Answer], answer: Callable[[Any], Any]) -> Answer:
+    """Go through with it, every question answered at once."""
+    asked = next(steps)
+    while True:
+        try:
+            asked = steps.send(answer(asked))
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+
+def _without_traces(share: Floats) -> Floats:
+    """Drop candidates of which every task has next to nothing."""
+    kept = np.where(share.max(axis=0) > LEAST, share, 0.0)
+    return np.asarray(kept / kept.sum(axis=1, keepdims=True))
+
+
+def _wrong_rows(
+    held: Held, decisions: Floats, alone: Floats, best: int, share: Floats
+) -> NDArray[np.bool_]:
+    """Which rows are labelled wrong alone, by one candidate with company, and as chosen."""
+    f = np.stack([
+        (decisions * alone[held.task]).sum(axis=1),
+        decisions[:, best],
+        (decisions * share[held.task]).sum(axis=1),
+    ], axis=1)  # fmt: skip
+    return np.asarray((f > 0) != (held.y > 0)[:, None])
+
+
+def _count_wrong(held: Held, is_wrong: NDArray[np.bool_]) -> Floats:
+    """Count held-out rows by task: all, wrong alone, wrong as chosen, and where they differ."""
+    alone, _, chosen = is_wrong.T
+    columns = [np.ones(len(held.y)), alone, chosen, alone & ~chosen, chosen & ~alone]
+    counts = [np.bincount(held.task, column, held.n_tasks) for column in columns]
+    return np.stack(counts, axis=1)

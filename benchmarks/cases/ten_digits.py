@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from benchmarks import workers
 from benchmarks.results import measured
-from benchmarks.rivals.one_vs_rest import Rows, compare, pooled_curve, walk, worst_node
+from benchmarks.rivals.one_vs_rest import Rows, best, compare, pooled_curve, walk, worst_node
 from benchmarks.settings import MissingData, Settings
 from dtsvm import DSVM, Network
 from dtsvm.data import load_mnist
@@ -39,9 +39,8 @@ def run(settings: Settings) -> list[dict]:
     ours = walk(fit, [(tol,) for tol in TOLERANCES], lambda clf: worst_node(rows, clf),
                 settings.repeats)  # fmt: skip
     bound = max(one.clf.info_.objective / (1 + one.clf.info_.gap) for one in ours)
-    theirs = pooled_curve(rows, settings.repeats)
-    best = [min(side, key=lambda one: one.objective).clf for side in (ours, theirs)]
-    errors = [float((clf.predict(X_test) != y_test).mean()) for clf in best]
+    theirs = pooled_curve(rows, settings.repeats, best(ours).objective)
+    errors = [float((best(side).clf.predict(X_test) != y_test).mean()) for side in (ours, theirs)]
     return [
         *compare(ours, theirs, bound),
         measured("test error beside LIBLINEAR's", 100 * abs(errors[0] - errors[1]),

@@ -212,3 +212,27 @@ def test_a_search_without_routing_says_what_is_missing(table):
         "'roc_auc', and cross_val_predict hand task on to nobody, so for them only task_column "
         "helps."
     )
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        ["a", None, "a", "b"],
+        np.array([0, np.nan, 0, 1]),
+        pd.Series(["a", None, "a", "b"], dtype="string"),
+        pd.Series([1, None, 1, 2], dtype="Int64"),
+        pd.Categorical(["a", None, "a", "b"]),
+        pl.Series(["a", None, "a", "b"]),
+    ],
+)
+def test_a_missing_label_is_refused_with_its_row(y):
+    with pytest.raises(DataError, match="The label of row 1 is missing; fill in or drop"):
+        DTSVM().fit([[0.0], [1.0], [2.0], [3.0]], y)
+
+
+def test_nullable_booleans_and_whole_numbers_stay_what_they_are():
+    X = [[0.0], [1.0], [2.0], [3.0]]
+    is_sick = pd.Series([False, False, True, True], dtype="boolean")
+    assert DTSVM().fit(X, is_sick).classes_.dtype == bool
+    grade = pd.Series([1, 1, 2, 2], dtype="Int64")
+    assert DTSVM().fit(X, grade).predict(X[:1]).tolist() == [1]

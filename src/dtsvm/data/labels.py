@@ -131,6 +131,40 @@ def are_labels(y: NDArray[Any]) -> bool:
     return bool(y.dtype.kind == "f" and np.isfinite(y).all() and (y == np.rint(y)).all())
 
 
+def known_labels(y: Any) -> Any:
+    """Return labels as they are, pandas' own booleans and numbers as NumPy's; refuse missing ones.
+
+    >>> known_labels(["yes", None])
+    Traceback (most recent call last):
+    dtsvm.errors.DataError: The label of row 1 is missing; fill in or drop such rows first.
+    """
+    if (type(y) is np.ndarray and y.dtype.kind in "iubU") or np.ndim(y) != 1:
+        return y
+    labels = np.asarray(y)
+    if labels.dtype.kind not in "fO":
+        return labels
+    missing = np.isnan(labels) if labels.dtype.kind == "f" else [_is_missing(v) for v in labels]
+    if np.any(missing):
+        first = int(np.argmax(missing))
+        more = f" ({np.sum(missing)} in all)" if np.sum(missing) > 1 else ""
+        raise DataError(
+            f"The label of row {first} is missing{more}; fill in or drop such rows first."
+        )
+    for kind in (bool, int) if labels.dtype.kind == "O" else ():
+        if all(type(value) is kind for value in labels):
+            return labels.astype(kind)
+    return y
+
+
+def _is_missing(value: Any) -> bool:
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas.NA is neither equal nor unequal
+        return True
+    except ValueError:  # an array: refused elsewhere
+        return False
+
+
 def _borrowed(only: Any, found: dict[Hashable, list[Any]]) -> list[Any]:
     """The labels of the tasks that have this one too, if they agree; else this one."""
     others = [labels for labels in found.values() if len(labels) > 1 and only in labels]

@@ -112,9 +112,18 @@ class Memory:
             status = Status.INTERRUPTED
         if not is_certified:
             self._certify()
+            status = self._judged(status, tol)
         info = self._info(status, run.started)
         self.seconds = info.seconds
         return info
+
+    def _judged(self, status: Status, tol: float | None) -> Status:
+        """What a last look says: who is good enough when rounds or time are up has converged."""
+        last = self._info(status, self._now())
+        residual = max(last.primal_residual, last.dual_residual)
+        is_good = tol is not None and last.gap <= SHARE * tol and residual <= residual_tol(tol)
+        is_over = status in (Status.MAX_ROUNDS, Status.TIME_LIMIT)
+        return Status.CONVERGED if is_over and is_good else status
 
     def describe(self) -> dict[str, Any]:
         """Return what `restore` needs beside the history."""

@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import check_array, validate_data
 
 from dtsvm.data.columns import LARGEST
-from dtsvm.data.labels import are_labels
+from dtsvm.data.labels import are_labels, known_labels
 from dtsvm.errors import DataError
 from dtsvm.svm.company import Alone
 
@@ -36,6 +36,7 @@ def estimator_rows(
     fits = not isinstance(y, str)
     if fits and _length(X) != _length(y) > 0:
         raise DataError(f"X has {_length(X)} rows, but y has {_length(y)}.")
+    y = known_labels(y) if fits else y
     is_plain = fits and is_first and type(y) is np.ndarray and y.ndim == 1
     if is_plain and _is_clean(X) and are_labels(y):
         _note_width(estimator, X.shape[1])

@@ -299,6 +299,8 @@ def status(configs: tuple[Path, ...]) -> None:
     for _, status in found:
         for neighbour, reason in (status or {}).get("reasons", {}).items():
             click.echo(f"{status['node']} refused node {neighbour}: {reason}")
+        for sentence in (status or {}).get("apart", []):
+            click.echo(f"{status['node']}: {sentence}")
         if status and status["trouble"]:
             click.echo(f"{status['node']} is {status['trouble']}")
 

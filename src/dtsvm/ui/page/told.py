@@ -112,6 +112,7 @@ def refusals_of(statuses: Iterable[Status]) -> list[str]:
         if status.get("connections_refused"):
             n = status["connections_refused"]
             said.append(f"{node} refused {n:,} {'connection' if n == 1 else 'connections'}.")
+        said += [f"{node}: {sentence}" for sentence in status.get("apart", [])]
         if status.get("trouble"):
             said.append(f"{node} is {status['trouble'].rstrip('.')}.")
     return said

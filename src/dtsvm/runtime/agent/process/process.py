@@ -18,6 +18,7 @@ from typing import Any
 from dtsvm.errors import DtsvmError, NetworkError
 from dtsvm.runtime.agent.node.names import check_address, check_name, shown
 from dtsvm.runtime.agent.node.node import Node
+from dtsvm.runtime.agent.node.sharing import share_nothing
 from dtsvm.runtime.agent.process import metrics
 from dtsvm.runtime.agent.process.control import ask, listen
 from dtsvm.runtime.agent.process.credentials import Credentials
@@ -319,6 +320,7 @@ class Process:
         return {
             **self.node.status(),
             "barred": self.node.barred(now),
+            "apart": share_nothing(self.node.roster, self.node.tasks),
             "rounds_per_second": speed,
             "arithmetic": share,
             "messages_sent": self.node.messages_sent,
@@ -365,7 +367,8 @@ class Process:
         said = self.node.presence.coupled(tasks)
         self._acknowledge(said=said)
         self.node.say(said)
-        return {"said": f"Tasks {', '.join(tasks)} train together."}
+        apart = share_nothing(self.node.roster, tasks)
+        return {"said": " ".join([f"Tasks {', '.join(tasks)} train together.", *apart])}
 
     def _tell_decouple(self, asked: dict[str, Any]) -> dict[str, Any]:
         task, known = str(asked["task"]), self._known_tasks()

@@ -1,6 +1,7 @@
 """Sums before the first round and of rows held out: bounded, noised, paid for once."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from dtsvm.runtime.agent.node.preparing import Preparing
 from dtsvm.runtime.privacy.accounting import shared_multiplier, spent_epsilon
 from dtsvm.runtime.privacy.budget import SUMS, Budget
 from dtsvm.runtime.privacy.sums import COARSE, NoisySums
+from dtsvm.runtime.privacy.veil import Noisy
 
 pytest.importorskip("dp_accounting")
 RANGES = {"age": (0.0, 120.0), "dose": (-3.0, 5.0), "ward": ("A", "B", "C")}
@@ -57,9 +59,12 @@ def test_replacing_a_row_moves_a_sum_by_no_more_than_its_noise_is_made_for():
 
 
 def test_shares_of_a_budget_come_to_the_budget():
-    share, rounds = CHOSEN.preparation, CHOSEN.rounds
-    each = [(shared_multiplier(3.0, 1e-5, share, SUMS), SUMS),
-            (shared_multiplier(3.0, 1e-5, 1 - share, rounds), rounds)]  # fmt: skip
+    chosen = replace(CHOSEN, probability=0.2)
+    each = [
+        (shared_multiplier(3.0, 1e-5, chosen.preparation, SUMS), SUMS),
+        (shared_multiplier(3.0, 1e-5, chosen.probability, 1), 1),
+        (Noisy(Budget(chosen)).multiplier, chosen.rounds),
+    ]
     together = 1.0 / math.sqrt(sum(n / m**2 for m, n in each))
     assert 2.99 < spent_epsilon(together, 1e-5, 1) <= 3.0 + 1e-9
 

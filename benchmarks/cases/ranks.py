@@ -10,7 +10,9 @@ ranks. *Four ranks*, *eight ranks*: ours with one rank over ours with so many; w
 ranks it shows what waiting for each other costs. *Weak scaling*: one rank with half the nodes over
 two ranks with all. *Ceiling of weak scaling*: one rank with half the nodes, alone over two of it at
 once that know nothing of each other: what two cores of this machine, which share cache and memory,
-leave of each other's speed. *Two ranks beside two strangers*: the latter over two ranks.
+leave of each other's speed. *Two ranks beside two strangers*: the latter over two ranks. *Of work*:
+the same of the processor's time for local solves and messages inside a rank, of the slowest rank:
+what other programs on a busy machine slow least; waiting is not in it.
 """
 
 from __future__ import annotations
@@ -62,7 +64,18 @@ def _results(name: str, best: dict[str, dict[str, Any]]) -> list[dict]:
             others={way: best[way]["others"] for way in (ours, rival)},
         )  # fmt: skip
 
+    def work(what: str, ours: str, rival: str, target: float | None = None) -> dict:
+        mine, theirs = (max(best[way]["parts"]["work"]) for way in (ours, rival))
+        return measured(
+            f"{name}: {what}", theirs / mine if mine else None, sides="ms", ours=mine, rival=theirs,
+            goal=("at least", target, None) if target else None, note=f"{rival} over {ours}",
+        )  # fmt: skip
+
+    busy = max(one["others"] for one in best.values())
+    print(f"{name}: other programs kept up to {busy:.1f} cores busy")
     return [
+        work("weak scaling of work", "2 ranks", HALF, 0.8),
+        work("ceiling of weak scaling of work", STRANGERS, HALF),
         ratio("one rank", "1 rank", "memory, 1 thread"),
         ratio("two ranks", "2 ranks", "memory, 2 threads", 0.8),
         ratio("weak scaling", "2 ranks", HALF, 0.8),

@@ -24,6 +24,7 @@ from dtsvm.errors import DataError, did_you_mean
 __all__ = ["BLOCK_ROWS", "count_nodes", "map_npz", "read_blocks"]
 
 BLOCK_ROWS = 1 << 14
+PAGE_BYTES = 1 << 16  # of a column read ahead; without it a whole group's column is
 
 
 def count_nodes(path: Path, node: str | None) -> dict[Any, int] | None:
@@ -77,6 +78,7 @@ def read_blocks(path: Path, node: str | None, wanted: Collection[Any] | None) ->
             if _may_have(file, group, node, wanted):
                 for batch in file.iter_batches(BLOCK_ROWS, row_groups=[group], use_threads=False):
                     yield from _cut(arrow_table(path, arrow_columns(batch)), node, wanted)
+                importlib.import_module("pyarrow").default_memory_pool().release_unused()
 
 
 def _open(path: Path) -> Any:
@@ -92,7 +94,7 @@ def _open(path: Path) -> Any:
     except ImportError:
         return None
     try:
-        return parquet.ParquetFile(path)
+        return parquet.ParquetFile(path, buffer_size=PAGE_BYTES)
     except Exception as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
         raise DataError(f"{path} cannot be read as Parquet: {reason}. Write it again.") from error

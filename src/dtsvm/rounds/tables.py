@@ -161,7 +161,10 @@ class Tables:
         edges = starts.tolist()
         for owner in self.row_slots:
             self.row_slots[owner] = slots[edges[owner] : edges[owner + 1]]
-        self.rows.open("box")[slots] = self.agents["C"][agent[order]] * self.rows["weight"][slots]
+        box = self.agents["C"][agent[order]]
+        if weight is not None:
+            box *= self.rows["weight"][slots]
+        self.rows.open("box")[slots] = box
 
     def add_rows(self, agent: int, X: Any, y: Floats, weight: Floats | None = None) -> None:
         """Give an agent more rows."""

@@ -87,8 +87,9 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
         if getattr(self, "probability", False):
             self._train_with_folds(network, table)
         else:
-            session = self._enter(network, table)
-            self._take_trained(session, self._run(session), network, table.tasks)
+            session, tasks = self._enter(network, table), table.tasks
+            del table  # what rounds need of a row is the session's now
+            self._take_trained(session, self._run(session), network, tasks)
         self._warn(self.info_)
         return self
 
@@ -221,7 +222,9 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
         network, where = self._place(where, has_nodes=node is not None)
         own = company.own(where[1][at], where[0], network)
         at = at if own is None else at[own]
-        labels, task_of, node_of = labels[at], what[1][at], where[1][at]
+        task_of, node_of = what[1], where[1]
+        if len(at) < n:
+            labels, task_of, node_of = labels[at], task_of[at], node_of[at]
         what = what[0], task_of
         if find is None:
             check_positive(self.positive, what[0])

@@ -153,6 +153,8 @@ class Ranks(Alone):
             every = sorted(every)
         except TypeError as error:
             raise DataError(f"Ranks give {name} in different types; write it alike.") from error
+        if every == mine:
+            return found
         place = {level: i for i, level in enumerate(every)}
         return every, np.array([place[level] for level in mine], np.int64)[index]
 

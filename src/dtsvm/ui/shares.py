@@ -148,8 +148,8 @@ def _raw(parts: list[Part], choice: Choice, company: Ranks) -> Found:
     for _, other, others, _ in every:
         if set(others) != set(names):
             raise DataError(different_columns(Path(path), names, Path(other), others))
-    columns = _agree(parts, values, company)
     counts = [len(one["y"]) for one in values]  # type: ignore[arg-type]
+    columns = _agree(parts, values, company)
     is_plain = all(list(one[2]) == list(names) for one in said)
     X = room.filled(is_plain)
     if not all(company.gather(X is not None)):
@@ -223,8 +223,8 @@ def _prepared(parts: list[Part], choice: Choice, company: Ranks) -> Found:
         some = regroup((part.number, part.name), tables, choice)
         groups += some
         values.append(_joined([group.records for group in some]))  # type: ignore[misc]
-    columns = _agree(parts, values, company)
     counts = [len(one["y"]) for one in values]  # type: ignore[arg-type]
+    columns = _agree(parts, values, company)
     is_held = [rows_held(group.records, choice, [group.name]) for group in groups]
     X, made = make_features(groups, is_held, choice, company)
     rows = Rows(
@@ -235,7 +235,10 @@ def _prepared(parts: list[Part], choice: Choice, company: Ranks) -> Found:
 
 
 def _agree(parts: list[Part], values: list[Values], company: Ranks) -> Values:
-    """Refuse what does not go together; give labels, tasks and nodes one type at all ranks."""
+    """Refuse what does not go together; give labels, tasks and nodes one type at all ranks.
+
+    Takes the columns out of `values`.
+    """
     said = [
         [part.number, part.name, str(part.path), _labels(one), _types(one)]
         for part, one in zip(parts, values, strict=True)
@@ -252,8 +255,8 @@ def _agree(parts: list[Part], values: list[Values], company: Ranks) -> Values:
             silent, what = every[types.index(None)][2], "label" if role == "y" else role
             raise DataError(f"{silent} has no {what} for its rows, but other files have. Add it.")
         dtype = np.result_type(*types)
-        mine = [np.zeros(0, dtype), *(one[role].astype(dtype) for one in values)]  # type: ignore[union-attr]
-        found[role] = np.concatenate(mine)
+        mine = [one.pop(role).astype(dtype, copy=False) for one in values]  # type: ignore[union-attr]
+        found[role] = mine[0] if len(mine) == 1 else np.concatenate([np.zeros(0, dtype), *mine])
     return found
 
 

@@ -222,10 +222,8 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
         network, where = self._place(where, has_nodes=node is not None)
         own = company.own(where[1][at], where[0], network)
         at = at if own is None else at[own]
-        task_of, node_of = what[1], where[1]
-        if len(at) < n:
-            labels, task_of, node_of = labels[at], task_of[at], node_of[at]
-        what = what[0], task_of
+        some = slice(None) if len(at) == n else at  # no copies of what is there already
+        labels, what, node_of = labels[some], (what[0], what[1][some]), where[1][some]
         if find is None:
             check_positive(self.positive, what[0])
             found = company.labels(find_labels(labels, what))
@@ -236,7 +234,7 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
         table = Training(
             rows, at, *what, where[0], node_of, classes, task_codes(labels, what, classes),
             self._groups(what[0]), weight, weight,
-            company.held(node_of * len(what[0]) + task_of), company,
+            company.held(node_of * len(what[0]) + what[1]), company,
         )  # fmt: skip
         return replace(table, weight=weighted(table, self.class_weight)), network
 

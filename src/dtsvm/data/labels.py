@@ -138,11 +138,14 @@ def known_labels(y: Any) -> Any:
     Traceback (most recent call last):
     dtsvm.errors.DataError: The label of row 1 is missing; fill in or drop such rows first.
     """
-    if (type(y) is np.ndarray and y.dtype.kind in "iubU") or np.ndim(y) != 1:
+    if type(y) is np.ndarray and y.dtype.kind in "iubU":
         return y
-    labels = np.asarray(y)
-    if labels.dtype.kind not in "fO":
-        return labels
+    try:
+        labels = np.asarray(y)
+    except ValueError:  # rows of different lengths: refused elsewhere
+        return y
+    if labels.ndim != 1 or labels.dtype.kind not in "fO":
+        return labels if labels.ndim == 1 else y
     missing = np.isnan(labels) if labels.dtype.kind == "f" else [_is_missing(v) for v in labels]
     if np.any(missing):
         first = int(np.argmax(missing))

@@ -43,7 +43,7 @@ N_NODES, N_SEEDS, MANY_ROUNDS = 10, 3, 300
 GRID = {"C": (0.05, 0.1, 0.2, 0.4, 0.8), "eta": (3.0, 10.0, 30.0), "rounds": (5, 10, 20, 40)}
 CENTRE_C = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)
 PLAIN_C = (0.05, 0.2, 0.8, 3.0)
-SMALL_C, SMALL_ROUNDS = (0.2, 0.6, 2.0, 6.0), 20
+SMALL_C, SMALL_ROUNDS = (0.2, 0.6, 2.0), 20
 
 
 @dataclass(frozen=True)

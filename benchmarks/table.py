@@ -20,6 +20,7 @@ medians over the repeats. *Target* is what we hold ourselves to, *dream* what we
 Sections whose versions name numba were measured on an earlier kernel: the rounds are the same, the
 seconds are not.
 """
+NOT_RUN = "Not run yet."
 COLUMNS = ("measured", "ours", "rival", "value", "target", "dream", "verdict", "")
 
 
@@ -28,12 +29,12 @@ def write() -> Path:
     kept, standing = results.read(), _standing()
     parts = [HEAD]
     for case, title in CASES.items():
-        if case not in kept and title in standing:
+        if case not in kept and NOT_RUN not in standing.get(title, NOT_RUN):
             parts.append(standing[title])
             continue
         _, how = inspect.getdoc(load(case)).split("\n\n", 1)
         parts.append(f"## {title}\n\n`{case}`. {how}\n")
-        parts.append(_case(kept[case]) if case in kept else "Not run yet.\n")
+        parts.append(_case(kept[case]) if case in kept else f"{NOT_RUN}\n")
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text("\n".join(parts))
     return PAGE

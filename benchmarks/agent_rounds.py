@@ -1,16 +1,20 @@
 """Rounds a second of six real agents, beside a bare exchange of the same bytes.
 
-    python -m benchmarks.agent_rounds
+    python -m benchmarks.agent_rounds [--repeats 5] [ring complete] [10 784]
 
 Both sides are six processes with mutual TLS over the same transport; a bare one sends as many bytes
 as an agent's message has and waits for all its neighbours, with no arithmetic and no checks. They
-take turns, and medians are shown.
+take turns, and medians are shown: rounds a second and their ratio, the same ratio of processor
+seconds a round (which other work on the machine disturbs less), and those of an agent in
+microseconds.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
+import os
 import platform
 import socket
 import subprocess
@@ -28,7 +32,7 @@ from dtsvm.runtime.agent.site.certificates import make_authority, make_certifica
 from dtsvm.runtime.agent.site.config import read_config, to_toml
 
 NODES = list("abcdef")
-SECONDS, REPEATS = 3.0, 5
+SECONDS = 3.0
 HEADER = 75  # bytes of an agent's message beside its numbers
 AGENT = [sys.executable, "-c", "from dtsvm.ui import main; main()", "agent"]
 
@@ -65,8 +69,15 @@ def asked(folder: Path, name: str) -> dict[str, float]:
         return {"round": 0, "arithmetic": 0.0}
 
 
+def processor_seconds(running: list[subprocess.Popen[bytes]]) -> float:
+    """Return what processes have used of processors, together."""
+    files = [Path(f"/proc/{one.pid}/stat").read_text() for one in running]
+    ticks = sum(int(n) for text in files for n in text.rpartition(")")[2].split()[11:13])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def measure_agents(folder: Path) -> tuple[float, float]:
-    """Return rounds a second and the share of time that is arithmetic, of one agent."""
+    """Return rounds a second of one agent, and its processor seconds a round."""
     running = [
         subprocess.Popen([*AGENT, str(folder / v / "node.toml")], stderr=subprocess.DEVNULL)
         for v in NODES
@@ -74,10 +85,12 @@ def measure_agents(folder: Path) -> tuple[float, float]:
     try:
         while min(asked(folder, name)["round"] for name in NODES) < 200:
             time.sleep(0.2)
-        before, then = asked(folder, "a")["round"], time.monotonic()
+        used, then = processor_seconds(running), time.monotonic()
+        before = asked(folder, "a")["round"]
         time.sleep(SECONDS)
-        after = asked(folder, "a")
-        return (after["round"] - before) / (time.monotonic() - then), after["arithmetic"]
+        used, after = processor_seconds(running) - used, asked(folder, "a")["round"]
+        n = after - before
+        return n / (time.monotonic() - then), used / n / len(NODES)
     finally:
         stop(running)
 
@@ -101,7 +114,7 @@ async def exchange_bare(path: Path, size: int) -> None:
 
     line = Transport(config.name, config.listen, config.neighbours, config.credentials(), hear)
     await line.start()
-    filling, k, measured = bytes(size - 8), 0, (time.monotonic(), 0)
+    filling, k, measured, last = bytes(size - 8), 0, (time.monotonic(), 0), 0.0
     while True:
         message = k.to_bytes(8, "little") + filling
         for name in newest:
@@ -113,46 +126,56 @@ async def exchange_bare(path: Path, size: int) -> None:
         then, before = measured
         if time.monotonic() - then > SECONDS:
             speed = (k - before) / (time.monotonic() - then)
-            (config.folder / f"speed-{before > 0}").write_text(str(speed))
+            used, last = time.process_time() - last, time.process_time()
+            (config.folder / f"speed-{before > 0}").write_text(f"{speed} {used / (k - before)}")
             measured = (time.monotonic(), k)
 
 
-def measure_bare(folder: Path, size: int) -> float:
-    """Return rounds a second of the bare exchange, its first stretch left out."""
+def measure_bare(folder: Path, size: int) -> tuple[float, float]:
+    """Return what `measure_agents` does of the bare exchange, its first stretch left out."""
     command = [sys.executable, "-m", "benchmarks.agent_rounds", "--bare", str(size)]
     running = [subprocess.Popen([*command, str(folder / v / "node.toml")]) for v in NODES]
     try:
         while not all((folder / name / "speed-True").exists() for name in NODES):
             time.sleep(0.2)
-        return float((folder / "a" / "speed-True").read_text() or "nan")
+        time.sleep(0.1)
+        found = [(folder / name / "speed-True").read_text().split() for name in NODES]
+        return float(found[0][0]), sum(float(used) for _, used in found) / len(NODES)
     finally:
         stop(running)
         for path in folder.glob("*/speed-*"):
             path.unlink()
 
 
-def measure(network: Network, p: int) -> tuple[float, float, float, float]:
-    """Return the medians of both speeds, of their ratio, and of the share that is arithmetic."""
+def measure(network: Network, p: int, repeats: int) -> dict[str, float]:
+    """Return the medians of both speeds and of both ratios."""
     found = []
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         with tempfile.TemporaryDirectory() as name:
             make_site(Path(name), network, p)
-            agents, share = measure_agents(Path(name))
-            bare = measure_bare(Path(name), 16 * (p + 1) + HEADER)
-        found.append((agents, bare, agents / bare, share))
-    agents, bare, ratio, share = np.median(found, axis=0).tolist()
-    return agents, bare, ratio, share
+            agents, used = measure_agents(Path(name))
+            bare, least = measure_bare(Path(name), 16 * (p + 1) + HEADER)
+        found.append((agents, bare, agents / bare, least / used, 1e6 * used))
+    names = ("agents_per_second", "bare_per_second", "ratio", "processor_ratio", "microseconds")
+    return dict(zip(names, np.median(found, axis=0).tolist(), strict=True))
 
 
 def main() -> None:
-    print(f"{'network':10}{'p':>5}{'agents':>10}{'bare':>10}{'ratio':>8}{'arithmetic':>12}")
-    for shape in ("ring", "complete"):
-        for p in (10, 784):
-            agents, bare, ratio, share = measure(Network.named(shape, NODES), p)
-            print(f"{shape:10}{p:5}{agents:10.0f}{bare:10.0f}{ratio:8.2f}{share:12.2f}", flush=True)
-            record = {"case": "agent_rounds", "network": shape, "p": p, "seed": 0,
-                      "agents_per_second": agents, "bare_per_second": bare, "ratio": ratio,
-                      "arithmetic": share, "repeats": REPEATS,
+    """Print a row for every network and number of features."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("cases", nargs="*", default=["ring", "complete", "10", "784"])
+    asked_for = parser.parse_args()
+    shapes = [case for case in asked_for.cases if not case.isdigit()]
+    print("network      p    agents      bare   ratio  processor  µs a round")
+    for shape in shapes:
+        for p in (int(case) for case in asked_for.cases if case.isdigit()):
+            found = measure(Network.named(shape, NODES), p, asked_for.repeats)
+            agents, bare, ratio, share, used = found.values()
+            print(f"{shape:10}{p:4}{agents:10.0f}{bare:10.0f}{ratio:8.2f}{share:11.2f}{used:12.0f}",
+                  flush=True)  # fmt: skip
+            record = {"case": "agent_rounds", "network": shape, "p": p, "seed": 0, **found,
+                      "repeats": asked_for.repeats,
                       "python": platform.python_version()}  # fmt: skip
             print(json.dumps(record), file=sys.stderr)
 

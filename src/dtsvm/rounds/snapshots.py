@@ -37,6 +37,7 @@ class Snapshots:
         self.tables = tables
         self.arrays: dict[str, NDArray[Any]] | None = None  # ages, z and x
         self._leaps: dict[int, Floats] = {}  # γ by set
+        self._record: tuple[Any, bool, Any] = (0, False, None)  # of which arrays, how warm
 
     def forget(self) -> None:
         """Begin anew: who is here has changed."""
@@ -66,6 +67,13 @@ class Snapshots:
 
     def record(self, is_warm: bool) -> Any:
         """View the snapshots as compiled code takes them."""
+        arrays, was_warm, record = self._record
+        if arrays is not self.arrays or was_warm != is_warm:
+            record = self._view(is_warm)
+            self._record = (self.arrays, is_warm, record)
+        return record
+
+    def _view(self, is_warm: bool) -> Any:
         if self.arrays is None:
             none = np.zeros((N_SNAPSHOTS, 0, 2, 0))
             return compiled.Past(np.full(N_SNAPSHOTS, -1, np.int64), none, none, is_warm)

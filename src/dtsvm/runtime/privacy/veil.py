@@ -99,6 +99,7 @@ class Veil:
         The level.
     """
 
+    stirs = False  # whether z are moved by more than what was heard
     is_noisy = False  # whether numbers carry the noise of differential privacy: they have no bound
 
     def __init__(self, privacy: Privacy | None = None) -> None:
@@ -158,6 +159,8 @@ class Hidden(Veil):
     does, and by no more than in proportion, so that its changes are never seen bare. What is mixed
     in dies out with the moves, and the network ends at the same optimum.
     """
+
+    stirs = True
 
     def start(self, state: State, holding: Held) -> Floats | None:
         """Return hidden numbers."""

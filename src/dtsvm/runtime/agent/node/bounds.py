@@ -54,6 +54,12 @@ class Bounds(NamedTuple):
         most_bias = 3.0 * float(penalty[1]) * self.bias + self.bias_pull
         return bool((length <= most).all() and (np.abs(q[..., -1]) <= most_bias).all())
 
+    def most(self, penalty: Floats) -> float:
+        """Return a length of q, all parts as one vector, up to which all are allowed."""
+        rho, rho_bias = penalty.tolist()
+        most = 3.0 * rho * self.weights + self.pull
+        return float(min(most, 3.0 * rho_bias * self.bias + self.bias_pull))
+
     def allow_check(self, x: Floats, z: Floats, penalty: Floats) -> bool:
         """Whether x and z, told for a check, are ones that the data allow: each, not only q."""
         return self.allow_estimate(x) and self.allows(z, penalty)
@@ -61,6 +67,11 @@ class Bounds(NamedTuple):
     def allow_flow(self, squared: float, n_ends: int) -> bool:
         """Whether links can carry so much: at rest no more than all rows together have."""
         return bool(squared <= 2 * n_ends * (self.pull / SLACK) ** 2)
+
+    @property
+    def most_estimate(self) -> float:
+        """A length of an estimate, all parts as one vector, up to which all are allowed."""
+        return min(self.weights, self.bias)
 
     def allow_estimate(self, x: Floats) -> bool:
         """Whether an estimate, part by part with the bias last, is one that the data allow."""

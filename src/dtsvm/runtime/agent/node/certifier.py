@@ -98,11 +98,12 @@ class Certifier:
         self._looks: dict[str, _Look] = {}
         self._until = 0.0
         self._n_rounds = 0  # computed here since the network changed
+        self._next_look, self._seen = 0, -1  # when something is due, and sums as last looked at
 
     def begin(self, teams: list[Team]) -> None:
         """Begin anew after the network has changed."""
         self.teams = teams
-        self._n_rounds = 0
+        self._n_rounds = self._next_look = 0
         self._looks = {team.group: _Look() for team in teams}
 
     @property
@@ -155,6 +156,7 @@ class Certifier:
         """Certify anew: something has moved."""
         for look in self._looks.values():
             look.is_good = False
+        self._seen = -1
 
     @property
     def is_called(self) -> bool:
@@ -169,6 +171,8 @@ class Certifier:
         """Begin to certify where it is time for that: all are calm, or just to show progress."""
         self._n_rounds += 1
         age = self._n_rounds
+        if not is_calm and age < self._next_look and self._seen == self.sums.changes:
+            return  # nothing is due, and nothing has come
         self.follow()
         for team in self.teams:
             look, wave = self._looks[team.group], self._wave(team)
@@ -182,6 +186,8 @@ class Certifier:
                 self._until = until if is_due else self._until
                 self._add(wave, self._found(team))
         self.follow()
+        self._next_look = min((look.milestone for look in self._looks.values()), default=0)
+        self._seen = self.sums.changes
 
     def is_waiting(self, now: float) -> bool:
         """Whether certificates are being made that may be ready in time."""

@@ -7,6 +7,7 @@ hears of a sum that it has not begun is called to add its own part.
 from __future__ import annotations
 
 import base64
+import functools
 import json
 from dataclasses import dataclass, field
 
@@ -16,9 +17,15 @@ from dtsvm.runtime.agent.node.masks import pairs
 from dtsvm.runtime.agent.node.roster import Roster
 from dtsvm.runtime.agent.node.wave import Parcel, Tree, Wave
 
-__all__ = ["Collective"]
+__all__ = ["Collective", "first_bytes"]
 
 MOST_BYTES = 4_000_000
+
+
+@functools.cache
+def first_bytes(protocol: int) -> bytes:
+    """Return how messages of a protocol begin: its number is their first field."""
+    return bytes(wire.Message(protocol=protocol).SerializeToString())
 
 
 @dataclass
@@ -52,7 +59,7 @@ class Collective:
     @classmethod
     def is_mine(cls, data: bytes) -> bool:
         """Whether a message belongs here: its first field is the protocol."""
-        return data.startswith(wire.Message(protocol=cls.protocol).SerializeToString())
+        return data.startswith(first_bytes(cls.protocol))
 
     def _called(self, wave: Wave, number: int) -> None:
         """Take part in a sum that a neighbour works at."""

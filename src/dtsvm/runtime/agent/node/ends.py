@@ -50,6 +50,7 @@ class Ends:
         self._slots = np.zeros(0, np.int64)
         self._residual = np.zeros(0)  # of each end when it last heard something
         self._kept_job: Any = None
+        self._most: tuple[Any, Any, list[float]] = (None, None, [])  # ‖q‖² of each end
         self._restart()
 
     def _restart(self) -> None:
@@ -116,10 +117,9 @@ class Ends:
         for half in ends.used[np.isin(ends["owner"][ends.used], agents)].tolist():
             state.iterates.begin_end(half, ends["penalty"][half], zero)
 
-    @property
-    def neighbours(self) -> set[str]:
-        """The nodes at the other ends."""
-        return set(self._place)
+    def reach(self, neighbour: str) -> bool:
+        """Whether a node is at another end."""
+        return neighbour in self._place
 
     # A round
 
@@ -197,9 +197,10 @@ class Ends:
 
     def is_allowed(self, neighbour: str, news: News, bounds: dict[str, Bounds]) -> bool:
         """Whether the data allow what a neighbour told; `bounds` are by task."""
+        most = self._most_squares(bounds)
         for i in self._place.get(neighbour, ()):
             told = self._told_to(i, news)
-            if told is not None:
+            if told is not None and (told.check or not told.square <= most[i]):
                 penalty = self.state.tables.ends["penalty"][self.ends[i].half]
                 mine = bounds[self.ends[i].key[0]]
                 if not mine.allows(self._read(i, told), penalty):
@@ -207,6 +208,15 @@ class Ends:
                 if told.check and not mine.allow_check(told.numbers[0], told.numbers[1], penalty):
                     return False
         return True
+
+    def _most_squares(self, bounds: dict[str, Bounds]) -> list[float]:
+        """Return ‖q‖² of each end up to which nothing need be looked at more closely."""
+        ends, judge, most = self._most
+        if ends is not self.ends or judge is not bounds:
+            penalty = self.state.tables.ends["penalty"]
+            most = [bounds[end.key[0]].most(penalty[end.half]) ** 2 for end in self.ends]
+            self._most = (self.ends, bounds, most)
+        return most
 
     def _read(self, i: int, told: Told) -> Floats:
         """Return q, which in a check is told as x and z."""
@@ -243,11 +253,12 @@ class Ends:
     def take_in(self) -> float:
         """Set z ← (1 − κ) z + κ q where something was heard; return the worst residual."""
         plan = self.state.plan
-        before = self.state.tables.ends["state"][self._slots]
+        before = self.state.tables.ends["state"][self._slots] if self.veil.stirs else None
         worst = compiled.take_in(
             self._slots, self._is_heard, self._heard, self._residual, plan.agents, plan.ends,
             self._job(),
         )  # fmt: skip
         self._is_heard[:] = False
-        self.veil.stir(self.state, self._slots, before)
+        if before is not None:
+            self.veil.stir(self.state, self._slots, before)
         return float(worst)

@@ -17,8 +17,10 @@ from dtsvm.runtime.agent.node.identity import Identity
 from dtsvm.runtime.agent.node.lanes import task_of
 from dtsvm.runtime.agent.node.mail import Mail
 from dtsvm.runtime.agent.node.names import shown
+from dtsvm.runtime.agent.node.pattern import Pattern
 from dtsvm.runtime.agent.node.refuse import (
     MOST_AHEAD,
+    MOST_COUNT,
     MOST_TASKS,
     MOST_YOUNGER,
     ROSTER_BYTES,
@@ -83,14 +85,37 @@ class Inbox:
 
     def take(self, peer: str, data: bytes, now: float) -> bool | None:
         """Keep a message; return whether there is a new total, None if it was refused."""
+        mail = self.mail.get(peer)
         try:
-            if peer in self.mail and now < self.mail[peer].barred_until:
-                return None  # why was said when it was barred
+            if mail is not None:
+                if now < mail.barred_until:
+                    return None  # why was said when it was barred
+                if self._keep_numbers(mail, data, now):
+                    return False
             message, news = self._check(peer, data)
-            return self._keep(peer, message, news, now)
+            has_total = self._keep(peer, message, news, now)
+            self.mail[peer].pattern = Pattern.of(data, message, news, self._known)
+            return has_total
         except Refused as reason:
             self.complain(peer, str(reason), now)
             return None
+
+    @property
+    def _known(self) -> tuple[int, int]:
+        """What checks depend on beside the message."""
+        return self.roster.digest, self.sums.begun
+
+    def _keep_numbers(self, mail: Mail, data: bytes, now: float) -> bool:
+        """Keep a message that differs from the last in its round and numbers; return whether."""
+        pattern = mail.pattern
+        if pattern is None or pattern.known != self._known:
+            return False
+        news = pattern.read(data)
+        most = min(self.counts()[1] + MOST_AHEAD, MOST_COUNT - 1)
+        if news is None or not mail.newest <= news.round <= most:
+            return False
+        mail.put_numbers(news, now)
+        return True
 
     def _check(self, peer: str, data: bytes) -> tuple[Any, News]:
         if peer not in self.mail:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from dtsvm.runtime.agent.node.pattern import Pattern
 from dtsvm.runtime.agent.node.refuse import News, Refused
 
 __all__ = ["MOST_ODD", "Mail"]
@@ -23,6 +24,7 @@ class Mail:
 
     incarnation: int = -1
     newest: int = -1  # round of the newest message
+    seen: int = -1  # round of the newest message when a round last ended here
     applied: int = -1  # round whose values were last used
     calm: int = 0
     is_settled: bool = False
@@ -33,6 +35,7 @@ class Mail:
     barred_until: float = -1.0  # it sent what no honest neighbour sends
     n_barred: int = 0
     n_odd: int = 0  # messages in a row with values that the data do not allow
+    pattern: Pattern | None = None  # of the last message that said nothing but numbers
     restless: float = 0.0  # how often it has said something new of itself, of late
     restless_at: float = 0.0
 
@@ -64,14 +67,23 @@ class Mail:
         if message.incarnation > self.incarnation:
             self.incarnation, self.newest, self.applied = message.incarnation, -1, -1
             self.letters.clear()
-        self.newest = message.round
         self.calm, self.is_settled = message.calm, message.is_settled
         self.roster_digest = message.roster_digest
+        self.put_numbers(news, now)
+
+    def put_numbers(self, news: News, now: float) -> None:
+        """Keep a message that says what the last one said, but for its round and numbers."""
+        self.newest = news.round
         self.heard_at = now
         if news.values and news.round > self.applied:
             self.letters[news.round] = news
             if len(self.letters) > 2:
                 del self.letters[min(self.letters)]
+
+    def has_moved(self) -> bool:
+        """Whether it is further than when a round last ended here."""
+        has_moved, self.seen = self.newest > self.seen, self.newest
+        return has_moved
 
     def take(self, round_: int) -> News | None:
         """Return this round's message, or else the newest that has not been used."""
@@ -86,5 +98,6 @@ class Mail:
     def forget(self) -> None:
         """Go back to knowing nothing but the incarnation: the neighbour was gone too long."""
         self.letters.clear()
+        self.seen = -1
         self.calm, self.is_settled, self.is_late = 0, False, False
         self.heard_at = None

@@ -214,6 +214,18 @@ class Member:
         """Return a lane's place here, or refuse."""
         return self._held.holding(task)
 
+    def n_rows(self, task: str) -> int:
+        """How many rows of a task are held here."""
+        return self.state.n_rows(self.holding(self.lanes(task)[0]).slot)
+
+    def estimate(self, task: str) -> Floats:
+        """Return the common and the specific part of the agent here."""
+        return self.state.estimate(self.holding(task).slot)
+
+    def decision(self, task: str) -> Floats:
+        """Return u = w₀ + w_t of the agent here, the bias last."""
+        return np.asarray(self.estimate(task).sum(axis=0))
+
     # Who is there
 
     def _announce(self, now: float, *, is_news: bool = False) -> None:

@@ -77,9 +77,9 @@ class Node(Member):
         self.messages_sent = self.bytes_sent = 0  # as the runtime counts them
         self.heard: list[str] = []  # in the last round
         self._heard_since: set[str] = set()
-        self._seen_at: dict[str, int] = {}  # how far neighbours were when the last round ended
         self._told: dict[str, bytes] = {}  # values of the last round, by neighbour
         self._adapted: int | None = None
+        self._followed = -1  # sums as last looked at
         self._changed_in = 0  # round of the network's last change
         self._width = 0
         self._bounds: dict[str, Bounds] = {}  # by task
@@ -124,19 +124,27 @@ class Node(Member):
 
     def open(self, now: float) -> None:
         """Begin a round with those who are here now."""
-        self._announce(now)
+        self.now = now
+        if not self.presence.is_announced(now):
+            self._announce(now)
         self._adapt()
         ahead = max((self.mail[name].newest for name in self.present), default=0)
         self.round = min(max(self.round + 1, ahead), MOST_COUNT - 1)
-        if self.scaler.has_news:
-            self.scaler.apply()
-            self.certifier.doubt()
-        has_new_level = self.balancer.has_news and self.balancer.apply()
+        has_new_level = self.sums.changes != self._followed and self._follow_sums()
         if self.state.is_stale:
             self.ends.prepare()
         elif has_new_level:
             self.ends.pull_anew()
         self.state.age, self.state.before = max(self._age - 1, 0), self._changed_in
+
+    def _follow_sums(self) -> bool:
+        """Let totals that have come take effect; return whether there is a new level."""
+        if self.scaler.has_news:
+            self.scaler.apply()
+            self.certifier.doubt()
+        has_new_level = self.balancer.has_news and self.balancer.apply()
+        self._followed = self.sums.changes
+        return has_new_level
 
     @property
     def _age(self) -> int:
@@ -198,19 +206,18 @@ class Node(Member):
         for name in self.present:
             mail = self.mail[name]
             news = mail.take(self.round)
-            mail.is_late = mail.newest < self.round and not mail.is_settled
+            is_in_time, has_moved = mail.newest >= self.round, mail.has_moved()
+            mail.is_late = not (is_in_time or mail.is_settled)
+            # A neighbour with which no task is shared says nothing but how far it is.
+            if is_in_time or (has_moved and not self.ends.reach(name)):
+                self._heard_since.add(name)
             if news and self._is_allowed(name, news, now):
                 self._measure(name, news, check)
                 self.ends.hear(name, news)
                 self.heard.append(name)
+                self._heard_since.add(name)
         self.residual = self.ends.take_in()
         self._check_estimates()
-        # A neighbour with which no task is shared says nothing but how far it is.
-        newest = {name: self.mail[name].newest for name in self.present}
-        moved = [name for name, at in newest.items() if at > self._seen_at.get(name, -1)]
-        in_time = [name for name in newest if newest[name] >= self.round]
-        self._heard_since.update(self.heard, in_time, set(moved) - self.ends.neighbours)
-        self._seen_at = newest
         self._grow_older(check, now)
         self._count_calm()
         self.certifier.look(self._is_calm, now + self.timing.round_seconds)
@@ -230,7 +237,10 @@ class Node(Member):
 
     def _check_estimates(self) -> None:
         """Begin anew if an estimate is one that the data do not allow, or not finite."""
+        norm = self.state.tables.agents["norm"]
         for task, bounds in self._bounds.items():
+            if norm[self.holdings[task].slot] <= bounds.most_estimate:
+                continue
             x = self.state.estimate(self.holdings[task].slot)
             is_near = self.veil.is_noisy or bounds.allow_estimate(x)
             if not (np.isfinite(x).all() and is_near):
@@ -251,14 +261,11 @@ class Node(Member):
             self.state.pull_anew()
             self.balancer.open(check, now + self.timing.round_seconds)
         if check:
-            self._tally()
+            self.balancer.tally()
 
     def _measure(self, name: str, news: News, check: int) -> None:
         if check:
             self.balancer.note(self.ends.compare(name, news, check), check)
-
-    def _tally(self) -> None:
-        self.balancer.tally()
 
     def is_balancing(self, now: float) -> bool:
         """Whether a sum is under way that everybody near waits for."""
@@ -271,7 +278,7 @@ class Node(Member):
             for name in self.present:
                 for news in self.mail[name].letters.values():
                     self._measure(name, news, self.balancer.check)
-            self._tally()
+            self.balancer.tally()
         self.follow()
         is_certifying = self.certifier.is_waiting(now) and not any(
             self.sums.is_behind(name, CERTIFICATE) for name in self.present
@@ -348,14 +355,6 @@ class Node(Member):
 
     # Answers
 
-    def decision(self, task: str) -> Floats:
-        """Return u = w₀ + w_t of the agent here, the bias last."""
-        return np.asarray(self.estimate(task).sum(axis=0))
-
-    def estimate(self, task: str) -> Floats:
-        """Return the common and the specific part of the agent here."""
-        return self.state.estimate(self.holding(task).slot)
-
     def certified(self, task: str) -> Floats:
         """Return both parts of the network's certified answer; before that, of the agent here."""
         slot = self.holding(task).slot
@@ -363,10 +362,6 @@ class Node(Member):
         if answer is None:
             return self.estimate(task)
         return np.stack([answer.common, answer.specific[slot]])
-
-    def n_rows(self, task: str) -> int:
-        """How many rows of a task are held here."""
-        return self.state.n_rows(self.holding(self.lanes(task)[0]).slot)
 
     def bounds(self, task: str) -> Bounds:
         """Return what the data of a task allow."""

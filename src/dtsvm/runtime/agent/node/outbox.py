@@ -45,23 +45,33 @@ class Outbox:
     sums: Summing
     mail: dict[str, Mail]
 
+    def __post_init__(self) -> None:
+        self._who: tuple[tuple[int, int], bytes] = ((-1, -1), b"")
+
     def messages(self, head: Head, told: dict[str, bytes]) -> dict[str, bytes]:
         """Return a message for every neighbour; `told` has the values, packed."""
-        top = wire.Message(
-            protocol=PROTOCOL,
-            network=self.network,
-            settings=digest(self.settings),
-            sender=self.node,
-            incarnation=head.incarnation,
-            round=head.round,
-            calm=head.calm,
-            is_settled=head.is_settled,
-            roster_digest=self.roster.digest,
-        ).SerializeToString()
+        known = head.incarnation, self.roster.digest
+        if self._who[0] != known:
+            self._who = known, self._same(*known)
+        now = wire.Message(round=head.round, calm=head.calm, is_settled=head.is_settled)
+        top = self._who[1] + now.SerializeToString()
         return {
             name: top + told.get(name, b"") + self.sums.parcels(name) + self._news(mail)
             for name, mail in self.mail.items()
         }
+
+    def _same(self, incarnation: int, roster_digest: int) -> bytes:
+        """Return what every message says until the network changes; the protocol comes first."""
+        return bytes(
+            wire.Message(
+                protocol=PROTOCOL,
+                network=self.network,
+                settings=digest(self.settings),
+                sender=self.node,
+                incarnation=incarnation,
+                roster_digest=roster_digest,
+            ).SerializeToString()
+        )
 
     def _news(self, mail: Mail) -> bytes:
         out = b""

@@ -59,6 +59,7 @@ class Presence:
     def __post_init__(self) -> None:
         self._sequence = 0
         self._present: tuple[int | None, list[str]] = (None, [])  # as of which roster
+        self._announced: tuple[int, list[bool]] = (-1, [])  # with which roster, whom it heard
 
     # The node's own entry
 
@@ -69,10 +70,26 @@ class Presence:
             self.incarnation, self._sequence = old.incarnation + 1, 0
             old = None
         entry = self._entry(now, round_)
+        heard = dict(entry.links)
+        self._announced = (self.roster.digest, [heard[name] for name in self.mail])
         if old and old.says_the_same_as(entry) and not is_news:
             return False
         self._sequence += 1
         self.roster.put(self._entry(now, round_).signed(self.network, self.identity))
+        return True
+
+    def is_announced(self, now: float) -> bool:
+        """Whether nothing that happens by itself has changed since the node's entry was renewed.
+
+        Neighbours are heard or fall silent, and rosters come; all else is told to `announce`.
+        """
+        roster, heard = self._announced
+        if roster != self.roster.digest or len(heard) != len(self.mail):
+            return False
+        latest = now - self.timing.evict_seconds
+        for mail, was_heard in zip(self.mail.values(), heard, strict=True):
+            if (mail.heard_at is not None and mail.heard_at >= latest) != was_heard:
+                return False
         return True
 
     def remember(self, old: Entry) -> None:

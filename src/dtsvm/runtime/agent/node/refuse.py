@@ -24,6 +24,7 @@ __all__ = [
     "News",
     "Refused",
     "Told",
+    "finite",
     "parse",
     "read_roster",
     "read_values",
@@ -49,6 +50,7 @@ class Told(NamedTuple):
     numbers: NDArray[np.float64]  # q, or x and z, which have one axis more
     penalty: bytes  # with which they were made
     check: int  # age at which penalties are balanced, if the numbers are x and z
+    square: float  # Σ of their squares; infinite where that is too large for a number
 
 
 class News(NamedTuple):
@@ -84,15 +86,22 @@ def read_values(message: Any, n_numbers: int) -> News:
         if len(data) != 8 * rows * n_numbers * (2 if check else 1):
             expected = 8 * rows * n_numbers * (2 if check else 1)
             raise Refused(f"task {shown(task)} has {len(data)} bytes instead of {expected}")
-        flat = np.frombuffer(data, NUMBER)
-        if b"\0" in np.isfinite(flat).tobytes():  # half the time of .all()
-            raise Refused(f"task {shown(task)} has a number that is not finite")
+        flat, square = finite(task, data)
         if len(value.penalty) != 8:
             raise Refused(f"task {shown(task)} does not say its two penalties")
         if pair in values:
             raise Refused(f"task {shown(task)} comes twice")
-        values[pair] = Told(flat.reshape(shape), value.penalty, check)
+        values[pair] = Told(flat.reshape(shape), value.penalty, check, square)
     return News(message.round, values)
+
+
+def finite(task: str, data: bytes) -> tuple[NDArray[np.float64], float]:
+    """Return finite numbers and the sum of their squares."""
+    flat = np.frombuffer(data, NUMBER)
+    square = float(np.vdot(flat, flat))
+    if not square < np.inf and not np.isfinite(flat).all():
+        raise Refused(f"task {shown(task)} has a number that is not finite")
+    return flat, square
 
 
 def read_roster(roster: Any, network: int, identity: Identity) -> list[Entry]:

@@ -38,12 +38,16 @@ class Summing:
     waves: dict[str, Wave] = field(default_factory=dict)
     epoch: int = 0
     version: int = 0  # grows when there is something to tell
+    begun: int = 0  # how often all began anew
+    _changes: int = 0  # of waves that are no more
     _around: dict[str, list[str]] = field(default_factory=dict)  # waves, by neighbour
+    _packed: dict[str, tuple[int, bytes]] = field(default_factory=dict)  # parcels as last told
 
     def begin(self, teams: list[Team]) -> None:
         """Begin anew with these teams."""
         self.epoch = self.roster.digest
-        self.waves, self._around = {}, {}
+        self.begun, self._changes = self.begun + 1, self.changes + 1
+        self.waves, self._around, self._packed = {}, {}, {}
         for team in teams:
             tree = Tree.of(self.name, team.links)
             around = team.neighbours(self.name)
@@ -52,6 +56,14 @@ class Summing:
                 self.waves[name] = Wave(name, tree, self.epoch, self._secrets(team, around))
                 for other in around:
                     self._around.setdefault(other, []).append(name)
+
+    @property
+    def changes(self) -> int:
+        """A number that grows whenever anything about any sum has changed."""
+        total = self._changes
+        for wave in self.waves.values():
+            total += wave.changes
+        return total
 
     def wave(self, kind: str, team: Team) -> Wave:
         """Return a team's wave."""
@@ -78,6 +90,14 @@ class Summing:
         """Return what a neighbour is told of all sums, packed."""
         if self.epoch != self.roster.digest:
             return b""
+        changes = self.changes
+        last, packed = self._packed.get(neighbour, (-1, b""))
+        if last != changes:
+            packed = self._pack(neighbour)
+            self._packed[neighbour] = changes, packed
+        return packed
+
+    def _pack(self, neighbour: str) -> bytes:
         message = wire.Message()
         for name in self._around.get(neighbour, ()):
             parcel = self.waves[name].parcel(neighbour)

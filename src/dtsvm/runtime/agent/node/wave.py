@@ -116,6 +116,7 @@ class Wave:
     wanted: int = 0
     done: int = 0
     total: Floats | None = None
+    changes: int = 0  # of anything here
     _mine: Words | None = None
     _down: bytes = b""
     _ups: dict[str, tuple[int, bytes]] = field(default_factory=dict)
@@ -128,6 +129,7 @@ class Wave:
             raise ValueError(f"sum {number} of {self.name} was begun already")
         self._mine = masked(encode(term), self.secrets(), self._id(number))
         self.wanted = number
+        self.changes += 1
         self._pass_on()
 
     @property
@@ -182,6 +184,9 @@ class Wave:
 
     def hear(self, neighbour: str, parcel: Parcel) -> bool:
         """Take what a neighbour says; return whether there is a new total."""
+        known = self._working.get(neighbour), self._acknowledged.get(neighbour)
+        if known != (parcel.wanted, parcel.done) or parcel.up or parcel.down:
+            self.changes += 1
         self._working[neighbour] = parcel.wanted
         self._acknowledged[neighbour] = parcel.done
         before = self.done

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from dtsvm.runtime.agent.node.agreed import Agreed
+from dtsvm.runtime.agent.node.collective import first_bytes
 from dtsvm.runtime.agent.node.preparing import Preparing, is_preparing
+from dtsvm.runtime.agent.node.refuse import PROTOCOL
 from dtsvm.runtime.agent.node.timing import Timing
 from dtsvm.runtime.agent.process.control import listen
 from dtsvm.runtime.agent.process.scores import Links
@@ -21,6 +23,7 @@ __all__ = ["Calls", "agree", "ask_generations", "route"]
 
 log = logging.getLogger(__name__)
 GAP_SECONDS = 0.05  # between messages while there is something to do
+TRAINING = first_bytes(PROTOCOL)
 LOG_SECONDS = 5.0
 ASK_SECONDS = 2.0
 MOST_CALLS, CALL_SECONDS = 6, 3600.0  # of neighbours that want to agree anew
@@ -114,6 +117,9 @@ def route(
     """
 
     def hear(peer: str, data: bytes) -> None:
+        if data.startswith(TRAINING):
+            take(peer, data)
+            return
         for links in beside:
             if links.collective.is_mine(data):
                 links.hear(peer, data)

@@ -1,0 +1,107 @@
+"""Six real agents with mutual TLS: rounds until certified, beside those of a session.
+
+    python -m benchmarks.agent_settling [--seeds 20] [--loss 0.3] [ring complete line]
+
+First each network undisturbed. Then, seed by seed and network by network in turn, messages are lost
+and every agent is killed (-9) once and started again while it trains. A line each: rounds and their
+ratio to a session's, the worst certified gap, the distance of the farthest agent from the optimum.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.agents import (
+    NAMES,
+    SHAPES,
+    ForkedAgents,
+    cold,
+    farthest,
+    make_blocks,
+    make_session,
+    make_site,
+    status,
+)  # fmt: skip
+
+SETTINGS = {"C": 0.1, "tol": 1e-4}
+HURRIED = {"round_seconds": 0.1, "evict_seconds": 3.0, "start_seconds": 60.0}
+PATIENCE = 240.0  # seconds
+
+
+def disturb(agents: ForkedAgents, folder: Path, rng: np.random.Generator) -> None:
+    """Kill every agent once, in any order, and start it again some rounds later."""
+    for name in rng.permutation(NAMES).tolist():
+        time.sleep(float(rng.uniform(0.0, 0.3)))
+        process = agents.running.pop(name)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        time.sleep(float(rng.uniform(0.0, 0.3)))
+        agents.start(name)
+        agents.wait_for(lambda name=name: status(folder, name)["nodes"] > 0)
+
+
+def settle(shape: str, seed: int, loss: float, *, is_disturbed: bool) -> tuple[float, ...]:
+    """Return rounds, the session's rounds, the worst gap and the distance from the optimum."""
+    network = SHAPES[shape](NAMES)
+    blocks = make_blocks(NAMES, ["one"], p=10, n=20, seed=seed)
+    session = make_session(network, blocks, SETTINGS)
+    session.run()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "site"
+        make_site(folder, network, blocks, SETTINGS, **(HURRIED if is_disturbed else {}))
+        with ForkedAgents(folder, loss, seed) as agents:
+            for node in NAMES:
+                agents.start(node)
+            if is_disturbed:
+                agents.wait_for(lambda: status(folder, "a")["round"] > 3)
+                disturb(agents, folder, np.random.default_rng(seed))
+            agents.settle(NAMES, seconds=PATIENCE)
+            found = [status(folder, node) for node in NAMES]
+            models = [folder / node / "model.json" for node in NAMES]
+            agents.wait_for(lambda: all(path.exists() for path in models))
+            off = farthest(folder, NAMES, cold(network, blocks, {**SETTINGS, "tol": 1e-9}))
+    rounds = max(one["round"] for one in found)
+    return rounds, session.info.rounds, max(one["gap"] for one in found), off
+
+
+def line(shape: str, seed: int, found: tuple[float, ...]) -> str:
+    """Return a row of the table."""
+    rounds, alone, gap, off = found
+    return f"{shape:10}{seed:5}{rounds:8.0f}{alone:9.0f}{rounds / alone:7.2f}{gap:10.1e}{off:10.1e}"
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--loss", type=float, default=0.3)
+    parser.add_argument("shapes", nargs="*", default=list(SHAPES))
+    asked = parser.parse_args()
+    print("undisturbed\nnetwork    seed  rounds  session  ratio       gap       off")
+    for shape in asked.shapes:
+        print(line(shape, 0, settle(shape, 0, 0.0, is_disturbed=False)), flush=True)
+    print(f"{asked.loss:.0%} of the messages lost, every agent killed once")
+    good, ratios = 0, []
+    for seed in range(asked.seeds):
+        shape = asked.shapes[seed % len(asked.shapes)]
+        try:
+            found = settle(shape, seed, asked.loss, is_disturbed=True)
+        except AssertionError as error:
+            print(f"{shape:10}{seed:5}  not settled: {str(error)[:200]!r}", flush=True)
+            continue
+        good += found[2] <= SETTINGS["tol"]
+        ratios.append(found[0] / found[1])
+        print(line(shape, seed, found), flush=True)
+    if ratios:
+        print(f"{good} of {asked.seeds} certified; median ratio {np.median(ratios):.2f}")
+
+
+if __name__ == "__main__":
+    main()

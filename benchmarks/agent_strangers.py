@@ -1,0 +1,181 @@
+"""What strangers cost an agent: rounds a second while they are there, beside before and after.
+
+    python -m benchmarks.agent_strangers [--seconds 8]
+
+Three agents with mutual TLS train; strangers turn to one of them from a process of their own:
+a thousand connections that say nothing, eight that send 58 MB each (as noise, then behind a
+handshake with a certificate of this network that is no neighbour's), two hundred that send a
+handshake of which a byte comes every second. Whoever is cut off comes again. The strangers use the
+same two processors, so the same is first done to a port that takes everything: `elsewhere`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.agents import SHAPES, ForkedAgents, make_blocks, make_site, status, uses
+from dtsvm.runtime.agent.process.trouble import have_descriptors
+from dtsvm.runtime.agent.site.certificates import make_certificate
+
+THREE = list("abc")
+SETTINGS = {"C": 0.01, "tol": 1e-300}
+TIMING = {"round_seconds": 1.0, "evict_seconds": 30.0, "start_seconds": 60.0}
+FLOOD, PIECE = 58_000_000, 65_536
+ATTACKS = {"silent": 1000, "noise": 8, "certified": 8, "slow": 200}
+
+
+# The strangers
+
+
+async def silent(port: int, _: Path) -> None:
+    """Say nothing until the other end closes."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    await reader.read()
+    writer.close()
+
+
+async def noise(port: int, _: Path) -> None:
+    """Send 58 MB that are no handshake."""
+    _, writer = await asyncio.open_connection("127.0.0.1", port)
+    await _pour(writer)
+
+
+async def certified(port: int, folder: Path) -> None:
+    """Send a message of 58 MB with a certificate of the network."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.load_cert_chain(folder / "z" / "node.crt", folder / "z" / "node.key")
+    _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+    writer.write(FLOOD.to_bytes(4, "big"))
+    await _pour(writer)
+
+
+async def _pour(writer: asyncio.StreamWriter) -> None:
+    for _ in range(FLOOD // PIECE):
+        writer.write(bytes(PIECE))
+        await writer.drain()
+    writer.close()
+
+
+async def slow(port: int, _: Path) -> None:
+    """Send a handshake, a byte a second."""
+    into, out = ssl.MemoryBIO(), ssl.MemoryBIO()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    with contextlib.suppress(ssl.SSLWantReadError):
+        context.wrap_bio(into, out).do_handshake()
+    _, writer = await asyncio.open_connection("127.0.0.1", port)
+    for byte in out.read():
+        writer.write(bytes([byte]))
+        await writer.drain()
+        await asyncio.sleep(1.0)
+    writer.close()
+
+
+async def attack(kind: str, port: int, folder: Path) -> None:
+    """Be all strangers of one kind; whoever is cut off comes again."""
+    have_descriptors()
+
+    async def again() -> None:
+        while True:
+            with contextlib.suppress(OSError, ssl.SSLError):
+                await globals()[kind](port, folder)
+            await asyncio.sleep(0.1)
+
+    await asyncio.gather(*(again() for _ in range(ATTACKS[kind])))
+
+
+async def swallow(port: int) -> None:
+    """Be a port that takes everything."""
+    have_descriptors()
+
+    async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while await reader.read(PIECE):
+                pass
+        writer.close()
+
+    server = await asyncio.start_server(take, "127.0.0.1", port, backlog=1024)
+    await server.serve_forever()
+
+
+# What they cost
+
+
+def speed(folder: Path, seconds: float) -> float:
+    """Rounds a second of the agent that is turned to."""
+    before, then = status(folder, "b")["round"], time.monotonic()
+    time.sleep(seconds)
+    return float((status(folder, "b")["round"] - before) / (time.monotonic() - then))
+
+
+def beside(folder: Path, kind: str, port: int, seconds: float) -> float:
+    """Rounds a second while strangers turn to a port."""
+    words = [sys.executable, "-m", "benchmarks.agent_strangers", "--as", kind, str(port)]
+    stranger = subprocess.Popen([*words, str(folder)])
+    try:
+        time.sleep(2.0)
+        return speed(folder, seconds)
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def main(seconds: float) -> None:
+    """Print a row for every kind of stranger."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "site"
+        ports = make_site(folder, SHAPES["ring"](THREE), make_blocks(THREE, ["one"]), SETTINGS,
+                          **TIMING)  # fmt: skip
+        (folder / "z").mkdir()
+        make_certificate(folder, folder / "z", "z")
+        words = [sys.executable, "-m", "benchmarks.agent_strangers", "--as", "swallow", "0"]
+        from benchmarks.agents import free_ports
+
+        (sink,) = free_ports(1)
+        swallower = subprocess.Popen([*words[:-1], str(sink), str(folder)])
+        try:
+            with ForkedAgents(folder) as agents:
+                for node in THREE:
+                    agents.start(node)
+                agents.wait_for(lambda: status(folder, "b")["round"] > 100)
+                _table(agents, folder, ports["b"], sink, seconds)
+        finally:
+            swallower.kill()
+            swallower.wait()
+
+
+def _table(agents: ForkedAgents, folder: Path, port: int, sink: int, seconds: float) -> None:
+    pid = agents.running["b"].pid
+    print("strangers          before  elsewhere  during   after  memory MB  descriptors  alive")
+    for kind, n in ATTACKS.items():
+        before = speed(folder, seconds)
+        plain = 0.0 if kind == "certified" else beside(folder, kind, sink, seconds)
+        during = beside(folder, kind, port, seconds)
+        memory, descriptors, _ = uses(pid)
+        after = speed(folder, seconds)
+        alive = all(one.poll() is None for one in agents.running.values())
+        print(
+            f"{kind:10}{n:6}{before:9.0f}{plain:11.0f}{during:8.0f}{after:8.0f}"
+            f"{memory:11.0f}{descriptors:13.0f}  {alive}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--as"]:
+        kind, port = sys.argv[2], int(sys.argv[3])
+        does = swallow(port) if kind == "swallow" else attack(kind, port, Path(sys.argv[4]))
+        asyncio.run(does)
+    else:
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--seconds", type=float, default=8.0)
+        main(parser.parse_args().seconds)

@@ -68,7 +68,7 @@ def settle(shape: str, seed: int, loss: float, *, is_disturbed: bool) -> tuple[f
             agents.wait_for(lambda: all(path.exists() for path in models))
             off = farthest(folder, NAMES, cold(network, blocks, {**SETTINGS, "tol": 1e-9}))
     rounds = max(one["round"] for one in found)
-    return rounds, session.info.rounds, max(one["gap"] for one in found), off
+    return rounds, session.info.n_rounds, max(one["gap"] for one in found), off
 
 
 def line(shape: str, seed: int, found: tuple[float, ...]) -> str:

@@ -64,6 +64,30 @@ def test_who_says_nothing_is_given_up(network, monkeypatch, has_certificates):
     asyncio.run(meet())
 
 
+def test_a_handshake_of_a_byte_now_and_then_is_given_up(network, monkeypatch):
+    monkeypatch.setattr(transport, "HANDSHAKE_SECONDS", 0.3)
+    hello = bytes([22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3, *range(200)])  # how TLS begins
+
+    async def meet():
+        async with listening(network["b"]) as server:
+            _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            n_sent = 0
+            with contextlib.suppress(ConnectionError):
+                for byte in hello:
+                    writer.write(bytes([byte]))
+                    await writer.drain()
+                    n_sent += 1
+                    await asyncio.sleep(0.05)
+            writer.close()
+            while server._pending:
+                await asyncio.sleep(0.01)
+            return server.refused, n_sent
+
+    refused, n_sent = asyncio.run(meet())
+    assert refused == 1
+    assert n_sent < len(hello)
+
+
 def test_noise_instead_of_a_handshake_is_refused(network):
     async def meet():
         async with listening(network["b"]) as server:

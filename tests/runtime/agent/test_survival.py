@@ -153,21 +153,30 @@ def test_with_a_full_disk_nothing_is_acknowledged_and_nothing_changed(tmp_path, 
     assert "said" in tell(site, file=str(tmp_path / "more.csv"), **asked)
 
 
-def test_rows_survive_a_kill_right_after_they_were_acknowledged(tmp_path):
+def test_what_was_acknowledged_survives_a_kill_right_after(tmp_path):
     make_agent(tmp_path, start_seconds=0.1)
     X, y = make_blocks(["a"], ["one"], n=5, seed=8)["a", "one"]
     write_rows(tmp_path / "more.csv", X, y)
-    for k in range(5):
+    rows = {"command": "rows", "file": str(tmp_path / "more.csv"), "task": "one"}
+    for asked, n_rows, neighbours, groups in (
+        (rows, 17, ["b"], [["one", "two"]]),
+        ({"command": "link", "name": "c", "address": "127.0.0.1:5"}, 17, ["b", "c"], None),
+        ({"command": "decouple", "task": "one"}, 17, ["b", "c"], [["one"], ["two"]]),
+        ({"command": "unlink", "name": "b"}, 17, ["c"], [["one"], ["two"]]),
+        (rows, 22, ["c"], [["one"], ["two"]]),
+        ({"command": "leave", "task": "two"}, 22, ["c"], [["one"]]),
+    ):
         with ForkedAgents(tmp_path) as agents:
             agents.start("a")
             agents.wait_for(lambda: status(tmp_path, "a").get("tasks"))
-            said = asyncio.run(
-                ask(tmp_path / "a", command="rows", file=str(tmp_path / "more.csv"), task="one")
-            )
+            said = asyncio.run(ask(tmp_path / "a", **asked))
             os.kill(agents.running["a"].pid, signal.SIGKILL)
             assert "said" in said
             agents.running.pop("a").wait()
-        assert make_agent(tmp_path).node.status()["tasks"]["one"] == 12 + 5 * (k + 1)
+        again = make_agent(tmp_path)
+        assert again.node.status()["tasks"]["one"] == n_rows
+        assert sorted(again.neighbours) == neighbours
+        assert again.node.groups() == (groups or [["one", "two"]])
 
 
 def test_an_old_checkpoint_is_noticed(caplog):

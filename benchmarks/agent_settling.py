@@ -3,8 +3,9 @@
     python -m benchmarks.agent_settling [--seeds 20] [--loss 0.3] [ring complete line]
 
 First each network undisturbed. Then, seed by seed and network by network in turn, messages are lost
-and every agent is killed (-9) once and started again while it trains. A line each: rounds and their
-ratio to a session's, the worst certified gap, the distance of the farthest agent from the optimum.
+and every agent is killed (-9) once and started again while it trains. A line each: rounds, counted
+from when the last was started again, and their ratio to a session's; the worst certified gap; the
+distance of the farthest agent from the optimum.
 """
 
 from __future__ import annotations
@@ -59,15 +60,17 @@ def settle(shape: str, seed: int, loss: float, *, is_disturbed: bool) -> tuple[f
         with ForkedAgents(folder, loss, seed) as agents:
             for node in NAMES:
                 agents.start(node)
+            before = 0
             if is_disturbed:
                 agents.wait_for(lambda: status(folder, "a")["round"] > 3)
                 disturb(agents, folder, np.random.default_rng(seed))
+                before = max(status(folder, node)["round"] for node in NAMES)
             agents.settle(NAMES, seconds=PATIENCE)
             found = [status(folder, node) for node in NAMES]
             models = [folder / node / "model.json" for node in NAMES]
             agents.wait_for(lambda: all(path.exists() for path in models))
             off = farthest(folder, NAMES, cold(network, blocks, {**SETTINGS, "tol": 1e-9}))
-    rounds = max(one["round"] for one in found)
+    rounds = max(one["round"] for one in found) - before
     return rounds, session.info.n_rounds, max(one["gap"] for one in found), off
 
 

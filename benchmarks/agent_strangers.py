@@ -6,7 +6,7 @@ Three agents with mutual TLS train; strangers turn to one of them from a process
 a thousand connections that say nothing, eight that send 58 MB each (as noise, then behind a
 handshake with a certificate of this network that is no neighbour's), two hundred that send a
 handshake of which a byte comes every second. Whoever is cut off comes again. The strangers use the
-same two processors, so the same is first done to a port that takes everything: `elsewhere`.
+same processors, so the same is first done to a port that takes everything: `elsewhere`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,16 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.agents import SHAPES, ForkedAgents, make_blocks, make_site, status, uses
+from benchmarks.agents import (
+    SHAPES,
+    ForkedAgents,
+    free_ports,
+    make_blocks,
+    make_site,
+    processor_seconds,
+    status,
+    uses,
+)
 from dtsvm.runtime.agent.process.trouble import have_descriptors
 from dtsvm.runtime.agent.site.certificates import make_certificate
 
@@ -110,23 +119,31 @@ async def swallow(port: int) -> None:
 # What they cost
 
 
-def speed(folder: Path, seconds: float) -> float:
-    """Rounds a second of the agent that is turned to."""
-    before, then = status(folder, "b")["round"], time.monotonic()
-    time.sleep(seconds)
-    return float((status(folder, "b")["round"] - before) / (time.monotonic() - then))
+class Watch:
+    """Looks at the agent that strangers turn to."""
 
+    def __init__(self, folder: Path, pid: int, seconds: float) -> None:
+        self.folder, self.pid, self.seconds = folder, pid, seconds
 
-def beside(folder: Path, kind: str, port: int, seconds: float) -> float:
-    """Rounds a second while strangers turn to a port."""
-    words = [sys.executable, "-m", "benchmarks.agent_strangers", "--as", kind, str(port)]
-    stranger = subprocess.Popen([*words, str(folder)])
-    try:
-        time.sleep(2.0)
-        return speed(folder, seconds)
-    finally:
-        stranger.kill()
-        stranger.wait()
+    def speed(self) -> tuple[float, float]:
+        """Rounds a second, and processor microseconds of each."""
+        before, then = status(self.folder, "b")["round"], time.monotonic()
+        used = processor_seconds(self.pid)
+        time.sleep(self.seconds)
+        n = max(status(self.folder, "b")["round"] - before, 1)
+        used = processor_seconds(self.pid) - used
+        return n / (time.monotonic() - then), 1e6 * used / n
+
+    def beside(self, kind: str, port: int) -> tuple[float, float]:
+        """The same while strangers turn to a port."""
+        words = [sys.executable, "-m", "benchmarks.agent_strangers", "--as", kind, str(port)]
+        stranger = subprocess.Popen([*words, str(self.folder)])
+        try:
+            time.sleep(2.0)
+            return self.speed()
+        finally:
+            stranger.kill()
+            stranger.wait()
 
 
 def main(seconds: float) -> None:
@@ -137,11 +154,9 @@ def main(seconds: float) -> None:
                           **TIMING)  # fmt: skip
         (folder / "z").mkdir()
         make_certificate(folder, folder / "z", "z")
-        words = [sys.executable, "-m", "benchmarks.agent_strangers", "--as", "swallow", "0"]
-        from benchmarks.agents import free_ports
-
         (sink,) = free_ports(1)
-        swallower = subprocess.Popen([*words[:-1], str(sink), str(folder)])
+        words = [sys.executable, "-m", "benchmarks.agent_strangers", "--as", "swallow", str(sink)]
+        swallower = subprocess.Popen(words)
         try:
             with ForkedAgents(folder) as agents:
                 for node in THREE:
@@ -155,19 +170,18 @@ def main(seconds: float) -> None:
 
 def _table(agents: ForkedAgents, folder: Path, port: int, sink: int, seconds: float) -> None:
     pid = agents.running["b"].pid
-    print("strangers          before  elsewhere  during   after  memory MB  descriptors  alive")
+    watch = Watch(folder, pid, seconds)
+    print("                 rounds a second: µs each      memory")
+    print("strangers          before    elsewhere     during      after    MB  descriptors  alive")
     for kind, n in ATTACKS.items():
-        before = speed(folder, seconds)
-        plain = 0.0 if kind == "certified" else beside(folder, kind, sink, seconds)
-        during = beside(folder, kind, port, seconds)
+        found = [watch.speed()]
+        found += [(0.0, 0.0)] if kind == "certified" else [watch.beside(kind, sink)]
+        found += [watch.beside(kind, port)]
         memory, descriptors, _ = uses(pid)
-        after = speed(folder, seconds)
+        found += [watch.speed()]
         alive = all(one.poll() is None for one in agents.running.values())
-        print(
-            f"{kind:10}{n:6}{before:9.0f}{plain:11.0f}{during:8.0f}{after:8.0f}"
-            f"{memory:11.0f}{descriptors:13.0f}  {alive}",
-            flush=True,
-        )
+        cells = "".join(f"{f'{speed:.0f}: {used:.0f}':>11}" for speed, used in found)
+        print(f"{kind:9}{n:5}{cells}{memory:7.0f}{descriptors:8.0f}       {alive}", flush=True)
 
 
 if __name__ == "__main__":

@@ -289,6 +289,16 @@ nothing to set. What it does:
 - *Sides* come from inner products of the tasks' own classifiers, in each fold from its own rows.
 - *Weights* are a posterior over candidates whose prior is learnt from all tasks; alone keeps a
   tenth. The answer is their mean: one vector a task.
+- *Large C last*: all families try up to ten over the mean squared row, a larger C only those whose
+  largest so far has a hundredth of some task; and only what has a hundredth of some task is trained
+  on all rows (a prototype tried everything and kept a thousandth). Judged on three splits of every
+  set, confirmed on seven others (one of school): no set moved by more than 0.10 ± 0.11 points.
+- *Labels drawn by lot*: a task with far more held-out errors than the others (5 %, corrected for
+  the number of tasks) that is no better than a coin is set aside, and the others train anew without
+  its rows. Found on poisoned rows; of the sets below it touched one task in 92 splits.
+- *Who holds what* does not matter, so every node may be a task of its own, as in MOCHA's setting:
+  the 23 vehicles' sensors below are that. The rows of MOCHA's published table are not the 1,860
+  here, so no figure of it stands beside ours.
 
 ## Error on rows nobody has seen
 
@@ -307,11 +317,9 @@ COST = """## What it costs
 
 One choice on a ring of 8 nodes beside the mean of four fits of `DTSVM` at the four values of C, the
 same tolerance. Rounds are counted as if all candidates of a stage ran side by side; bytes are those
-of them all. Seconds were taken on a busy machine and mean something as ratios only: a choice takes
-tens of fits' time where there are few tasks, a few where there are many. The aim was ten. All
-figures of this page were taken before candidates that are certified fell silent one by one and
-links pulled lighter at biases where C is tiny; the answers are the same to the tolerance, the cost
-has not been measured anew on a quiet machine.
+of them all. Seconds are of one processor. The aim was ten fits: a choice takes fewer where there
+are many tasks, and more where a fit takes a few thousandths of a second. School was not measured
+anew.
 """
 
 

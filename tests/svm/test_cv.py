@@ -64,6 +64,27 @@ def test_a_larger_c_is_tried_only_in_families_that_gain_by_the_one_before():
     np.testing.assert_allclose(clf.weights_.sum(axis=1), 1.0)
 
 
+def test_three_labels_are_chosen_for_one_after_the_other(tmp_path):
+    rng = np.random.default_rng(24)
+    centre = {"a": [2, 0, 0], "b": [-1, 2, 0], "c": [-1, -2, 0]}
+    y = rng.choice(["a", "b", "c"], 150)
+    X = np.array([centre[label] for label in y]) + rng.normal(size=(150, 3))
+    task, node = np.arange(150) % 3, rng.integers(4, size=150)
+    y[(task == 2) & (y == "c")] = "a"  # a task of two labels among tasks of three
+    clf = DTSVMCV("ring", class_weight="balanced", **QUICK).fit(X, y, task=task, node=node)
+    assert clf.task_classes_[2] == ("a", "b")
+    assert [(one.task, one.label) for one in clf.choices_][-2:] == [(0, "c"), (1, "c")]
+    assert "1 (label c) trains with 0; " in clf.choices_[-1].sentence
+    seen = task < 2
+    assert np.mean(clf.predict(X[seen], task=task[seen]) == y[seen]) > 0.85
+    assert clf.is_wrong_.shape == (150, 3)
+    assert clf.is_wrong_[:, 2].mean() < 0.3
+    assert len(clf.weights_) == len(clf.choices_) == 8
+    save_model(clf, tmp_path / "model.json")
+    again = load_model(tmp_path / "model.json")
+    np.testing.assert_array_equal(again.predict(X, task=task), clf.predict(X, task=task))
+
+
 def test_choices_tell_shares_that_add_up_errors_and_limits():
     X, y, task, node = draw(1)
     clf = DTSVMCV("ring", **QUICK).fit(X, y, task=task, node=node)

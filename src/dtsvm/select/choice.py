@@ -51,6 +51,8 @@ class Choice:
         were chosen on the same rows, so the second flatters a little.
     difference : Rate
         Chosen minus alone, paired.
+    label : optional
+        Where a task has more than two labels, which of them this choice tells from the rest.
     """
 
     task: Hashable
@@ -63,20 +65,22 @@ class Choice:
     alone: Rate
     chosen: Rate
     difference: Rate
+    label: Any = None
 
     @property
     def sentence(self) -> str:
         """Say it to a person."""
+        name = self.task if self.label is None else f"{self.task} (label {self.label})"
         if self.n_rows == 0:
-            return f"{self.task} has no rows; it takes what the others have in common."
+            return f"{name} has no rows; it takes what the others have in common."
         alone = f"{100 * self.alone.value:.1f} % alone"
         if self.is_aside:
-            return f"{self.task} has labels as if drawn by lot; the others train without it."
+            return f"{name} has labels as if drawn by lot; the others train without it."
         if not self.company:
-            return f"{self.task} trains alone; {alone}."
+            return f"{name} trains alone; {alone}."
         side = ", turned round" if self.is_turned else ""
         chosen = f"{100 * self.chosen.value:.1f} % together"
-        return f"{self.task} trains with {_named(self.company)}{side}; {alone}, {chosen}."
+        return f"{name} trains with {_named(self.company)}{side}; {alone}, {chosen}."
 
     def __str__(self) -> str:
         return self.sentence
@@ -89,7 +93,11 @@ class Choice:
             else value
             for name, value in vars(self).items()
         }
-        named = {"task": _plain(self.task), "company": [_plain(task) for task in self.company]}
+        named = {
+            "task": _plain(self.task),
+            "label": _plain(self.label),
+            "company": [_plain(task) for task in self.company],
+        }
         return {**plain, **named, "sentence": self.sentence}
 
 

@@ -31,14 +31,16 @@ class Weighed(NamedTuple):
     slopes : (candidate,), what candidates are multiplied with to be comparable.
     wrong : (task, 5), held-out rows: all, wrong alone, wrong as chosen, wrong alone only, wrong as
     chosen only.
-    is_wrong : (row, 3), which rows that are here are labelled wrong alone, by the one candidate
-    with company that is best for all, and as chosen.
+    values : (row, 3), decision values of rows that are here when they are held out: alone, by the
+    one candidate with company that is best for all, and as chosen.
+    is_wrong : (row, 3), which of them are labelled wrong.
     """
 
     weights: Floats
     prior: Floats
     slopes: Floats
     wrong: Floats
+    values: Floats
     is_wrong: NDArray[np.bool_]
 
 
@@ -83,14 +85,16 @@ def weighing(
     alone[:, is_alone] = given_prior(loss[:, is_alone], prior[is_alone])
     share, alone = _without_traces(share), _without_traces(alone)
     best = int(np.where(is_alone & ~is_alone.all(), np.inf, loss.sum(axis=0)).argmin())
-    is_wrong = _wrong_rows(held, decisions * slope, alone, best, share)
+    values = _values(held, decisions * slope, alone, best, share)
+    is_wrong = _are_wrong(held, values)
     wrong = yield _count_wrong(held, is_wrong)
     if guard == "alone":
         loses = wrong[:, 1] + 1 <= wrong[:, 2]
         share = np.where(loses[:, None], alone, share)
-        is_wrong[:, 2] = np.where(loses[held.task], is_wrong[:, 0], is_wrong[:, 2])
+        values[:, 2] = np.where(loses[held.task], values[:, 0], values[:, 2])
+        is_wrong = _are_wrong(held, values)
         wrong = yield _count_wrong(held, is_wrong)
-    return Weighed(share, prior, slope, wrong, is_wrong)
+    return Weighed(share, prior, slope, wrong, values, is_wrong)
 
 
 def answered(steps: Generator[Any, Any, Answer], answer: Callable[[Any], Any]) -> Answer:
@@ -109,16 +113,17 @@ def _without_traces(share: Floats) -> Floats:
     return np.asarray(kept / kept.sum(axis=1, keepdims=True))
 
 
-def _wrong_rows(
-    held: Held, decisions: Floats, alone: Floats, best: int, share: Floats
-) -> NDArray[np.bool_]:
-    """Which rows are labelled wrong alone, by one candidate with company, and as chosen."""
-    f = np.stack([
+def _values(held: Held, decisions: Floats, alone: Floats, best: int, share: Floats) -> Floats:
+    """Decision values of held-out rows alone, by one candidate with company, and as chosen."""
+    return np.stack([
         (decisions * alone[held.task]).sum(axis=1),
         decisions[:, best],
         (decisions * share[held.task]).sum(axis=1),
     ], axis=1)  # fmt: skip
-    return np.asarray((f > 0) != (held.y > 0)[:, None])
+
+
+def _are_wrong(held: Held, values: Floats) -> Mask:
+    return np.asarray((values > 0) != (held.y > 0)[:, None])
 
 
 def _count_wrong(held: Held, is_wrong: NDArray[np.bool_]) -> Floats:

@@ -10,7 +10,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import Tags
 
 from dtsvm.data.labels import find_classes, task_codes
 from dtsvm.errors import DataError, NotConvergedWarning
@@ -20,6 +19,7 @@ from dtsvm.problem.weights import class_weights
 from dtsvm.rounds import Status
 from dtsvm.select import (
     Candidate,
+    Chosen,
     Held,
     agent_name,
     candidates,
@@ -35,7 +35,7 @@ from dtsvm.svm.company import Alone, find_company
 from dtsvm.svm.engines import ENGINES
 from dtsvm.svm.estimators import METHODS as BY_HAND
 from dtsvm.svm.lanes import Lanes, Progress
-from dtsvm.svm.mixing import joined, task_models
+from dtsvm.svm.mixing import Answer, by_candidate, joined, models_of, wrong_labels
 from dtsvm.svm.placing import Networked
 from dtsvm.svm.rows import estimator_rows, row_weights
 
@@ -93,8 +93,9 @@ class DTSVMCV(Networked):
     ----------
     choices_ : list of Choice
         A row a task: what was chosen, the error alone and as chosen with intervals, and a sentence.
+        Where a task has more than two labels, a row a label and task.
     candidates_ : list of Candidate
-        What was tried; `weights_` of shape (n_tasks, n_candidates) has their shares.
+        What was tried; `weights_` of shape (n_choices, n_candidates) has their shares.
     is_wrong_ : ndarray of shape (n_rows, 3)
         Which rows, when held out, are labelled wrong: alone, by the one candidate with company that
         is best for all tasks, and as chosen. A row of weight 0 is not there and never wrong.
@@ -174,7 +175,8 @@ class DTSVMCV(Networked):
         X : array-like or CSR of shape (n_rows, n_features)
             Rows of all nodes and tasks.
         y : array-like of shape (n_rows,)
-            Labels; every task has its own two.
+            Labels; every task has its own two or more. Where one has more, every label is told
+            from the rest: a choice a label, for the tasks that have it.
         task, node : array-like of shape (n_rows,), optional
             Each row's task and node; one task, one node by default.
         sample_weight : array-like of shape (n_rows,), optional
@@ -202,21 +204,27 @@ class DTSVMCV(Networked):
         network, where = self._place(where, has_nodes=node is not None)
         classes = find_classes(labels, what, self.positive, is_named=task is not None)
         codes = task_codes(labels, what, classes)
-        held = self._hold(rows, np.where(codes == 1, 1.0, -1.0), what, where, (at, n_rows))
+        held = self._hold(rows, codes, what, where, (at, n_rows))
         held = replace(held, weight=self._weigh(weight, codes, what, classes))
-        square, n = moments(rows).tolist()
+        lanes = self._lanes(held, where, network)
+        if any(len(several) > 2 for several in classes.values()):
+            self._choose_labels(lanes, what, codes, classes)
+        else:
+            self._choose(lanes, what[0], classes)
+        if len(at) < n_rows:
+            self.is_wrong_ = _spread(self.is_wrong_, at, n_rows)
+        return self
+
+    def _lanes(self, held: Held, where: Levels, network: Network) -> Lanes:
+        square, n = moments(held.X).tolist()
         company = find_company(self.engine)
         _check_rows(company, n, square)
         is_default = self.n_jobs is None and not company.is_alone
         n_threads = os.cpu_count() or 1 if self.n_jobs in (None, -1) else self.n_jobs
-        lanes = Lanes(
+        return Lanes(
             held, where, network, square / n, self.tol, self.max_rounds,
             1 if is_default else n_threads, self.callback, company,
         )  # fmt: skip
-        self._choose(lanes, what[0], classes)
-        if len(at) < n_rows:
-            self.is_wrong_ = _spread(self.is_wrong_, at, n_rows)
-        return self
 
     def _weigh(
         self, weight: Floats | None, codes: Ints, what: Levels, classes: dict[Any, tuple[Any, ...]]
@@ -224,11 +232,14 @@ class DTSVMCV(Networked):
         """Multiply a row's weight by its class's; None if all are 1."""
         if self.class_weight is None:
             return weight
-        _check_pairs(classes)
         tasks, task = what
-        counts = np.bincount(2 * task + codes, minlength=2 * len(tasks)).reshape(-1, 2)
         known = {name: classes[name] for name in tasks}
-        found = np.array(class_weights(self.class_weight, known, list(counts)))[task, codes]
+        counts = [
+            np.bincount(codes[task == t], minlength=len(known[name]))
+            for t, name in enumerate(tasks)
+        ]
+        each = class_weights(self.class_weight, known, counts)
+        found = np.array([each[t][k] for t, k in zip(task.tolist(), codes.tolist(), strict=True)])
         return found if weight is None else found * weight
 
     def _choose(
@@ -236,28 +247,60 @@ class DTSVMCV(Networked):
     ) -> Self:
         """Choose from what the lanes say, and keep it."""
         _check_pairs(classes)
-        held, mean_square = lanes.held, lanes.mean_square
-        some = self._candidates(held.n_tasks, mean_square)
-        chosen = choose(
-            held, some, lanes, reference=reference_of(some, mean_square), guard=self.guard,
-            refit=self.refit,
-        )  # fmt: skip
-        models = task_models(chosen, held, lanes, tasks, classes, self.refit)
-        self.choices_ = describe(chosen, tasks)
-        self._take(
-            Model(type(self).__name__, self._settings(), lanes.network, models, joined(lanes),
-                  held.X.shape[1], *frame_columns(self),
-                  choices=tuple(one.to_dict() for one in self.choices_))
-        )  # fmt: skip
-        self.candidates_, self.weights_ = chosen.candidates, chosen.found.weights
-        self.is_wrong_ = chosen.found.is_wrong
-        self._warn_lanes(lanes)
+        self._take_answers([Answer(lanes, tasks, self._chosen(lanes))], tasks, classes)
         return self
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
+    def _choose_labels(
+        self, lanes: Lanes, what: Levels, codes: Ints, classes: dict[Hashable, tuple[Any, ...]]
+    ) -> None:
+        """Choose for one label after the other: the tasks that have it train it together."""
+        tasks, task = what
+        held, (nodes, node) = lanes.held, lanes.where
+        answers = []
+        for label in dict.fromkeys(label for name in tasks for label in classes[name]):
+            some = [t for t, name in enumerate(tasks) if label in classes[name]]
+            rows = np.flatnonzero(np.isin(task, some))
+            position = np.array([(*classes[name], label).index(label) for name in tasks])
+            mine = replace(
+                held, X=held.X[rows], fold=held.fold[rows], n_tasks=len(some),
+                y=np.where(codes[rows] == position[task[rows]], 1.0, -1.0),
+                task=np.searchsorted(some, task[rows]),
+                weight=None if held.weight is None else held.weight[rows],
+            )  # fmt: skip
+            part = replace(lanes, held=mine, where=(nodes, node[rows]), stages=[], by_node={},
+                           _lifted={})  # fmt: skip
+            names = [tasks[t] for t in some]
+            answers.append((Answer(part, names, self._chosen(part), label), rows))
+        self._take_answers([answer for answer, _ in answers], tasks, classes)
+        self.is_wrong_ = wrong_labels(answers, what, codes, classes)
+
+    def _chosen(self, lanes: Lanes) -> Chosen:
+        """Choose from what the lanes say."""
+        some = self._candidates(lanes.held.n_tasks, lanes.mean_square)
+        return choose(
+            lanes.held, some, lanes, reference=reference_of(some, lanes.mean_square),
+            guard=self.guard, refit=self.refit,
+        )  # fmt: skip
+
+    def _take_answers(
+        self, answers: list[Answer], tasks: list[Any], classes: dict[Hashable, tuple[Any, ...]]
+    ) -> None:
+        """Keep what was chosen."""
+        models = models_of(answers, tasks, classes, self.refit)
+        self.choices_ = [
+            replace(one, label=answer.label)
+            for answer in answers
+            for one in describe(answer.chosen, answer.tasks)
+        ]
+        every = [answer.lanes for answer in answers]
+        self._take(
+            Model(type(self).__name__, self._settings(), every[0].network, models, joined(*every),
+                  every[0].held.X.shape[1], *frame_columns(self),
+                  choices=tuple(one.to_dict() for one in self.choices_))
+        )  # fmt: skip
+        self.candidates_, self.weights_ = by_candidate(answers)
+        self.is_wrong_ = answers[0].chosen.found.is_wrong
+        self._warn_lanes(every)
 
     def _check_options(self) -> None:
         owner = type(self).__name__
@@ -274,9 +317,9 @@ class DTSVMCV(Networked):
         families = read_families(owner, self.candidates)
         return candidates(families, n_tasks=n_tasks, mean_square=mean_square, C=self.C, owner=owner)
 
-    def _hold(self, X: Any, y: Floats, what: Levels, where: Levels, at: tuple[Ints, int]) -> Held:
+    def _hold(self, X: Any, codes: Ints, what: Levels, where: Levels, at: tuple[Ints, int]) -> Held:
         """Say which fold holds out each row; `at` is which of so many rows given they are."""
-        owner = type(self).__name__
+        owner, y = type(self).__name__, np.where(codes == 1, 1.0, -1.0)
         if np.ndim(self.folds) == 0:
             n = self.folds
             if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 2:
@@ -284,6 +327,9 @@ class DTSVMCV(Networked):
             agent = where[1] * len(what[0]) + what[1]
             names = [agent_name(node, task) for node in where[0] for task in what[0]]
             fold = split(y, agent, int(n), self.seed, names)
+            for k in range(2, int(codes.max(initial=0)) + 1):  # labels beyond the first two
+                more = codes == k
+                fold[more] = split(y[more], agent[more], int(n), (self.seed, k), names)
             return Held(X, y, what[1], fold, len(what[0]), int(n))
         fold = np.asarray(self.folds)
         rows, n_rows = at
@@ -305,8 +351,8 @@ class DTSVMCV(Networked):
             settings["candidates"] = [list(family) for family in self.candidates]
         return settings
 
-    def _warn_lanes(self, lanes: Lanes) -> None:
-        ends = [end for stage in lanes.stages for end in stage]
+    def _warn_lanes(self, lanes: list[Lanes]) -> None:
+        ends = [end for one in lanes for stage in one.stages for end in stage]
         late = [(c, info) for c, info in ends if info.status is not Status.CONVERGED]
         if not late:
             return
@@ -341,9 +387,8 @@ def _check_pairs(classes: dict[Hashable, tuple[Any, ...]]) -> None:
     for task, labels in classes.items():
         if len(labels) > 2:
             raise DataError(
-                "Only binary classification is supported. The type of the target is multiclass: "
-                f"task {task!r} has {len(labels)} labels; make each label a task of its own, or "
-                "train with DTSVM."
+                f"Task {task!r} has {len(labels)} labels, and a session chooses for tasks of two: "
+                "choose with DTSVMCV(...).fit(...)."
             )
 
 

@@ -2,24 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dtsvm.problem import TaskModel
 from dtsvm.rounds import Info, Status
-from dtsvm.select import Chosen, Held
+from dtsvm.select import Candidate, Chosen, Held
 from dtsvm.svm.lanes import Lanes
 
-__all__ = ["joined", "task_models"]
+__all__ = ["Answer", "by_candidate", "joined", "models_of", "wrong_labels"]
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Classes = dict[Hashable, tuple[Any, ...]]
 
 
-def task_models(
+class Answer(NamedTuple):
+    """What was chosen for some tasks, or for one label of those that have it, and from what."""
+
+    lanes: Lanes
+    tasks: list[Any]
+    chosen: Chosen
+    label: Any = None
+
+
+def models_of(
+    answers: Sequence[Answer], tasks: Sequence[Any], classes: Classes, is_refitted: bool
+) -> tuple[TaskModel, ...]:
+    """Return every task's classifiers: one, or one for each of its labels."""
+    found: dict[Hashable, list[TaskModel]] = {task: [] for task in tasks}
+    for lanes, some, chosen, _ in answers:
+        for one in _task_models(chosen, lanes.held, lanes, some, classes, is_refitted):
+            found[one.task].append(one)
+    return tuple(_stacked(found[task]) for task in tasks)
+
+
+def _stacked(parts: list[TaskModel]) -> TaskModel:
+    """Put the classifiers of a task's labels under each other, in the order of its labels."""
+    nodes = {node: np.concatenate([one.nodes[node] for one in parts]) for node in parts[0].nodes}
+    return TaskModel(
+        parts[0].task, parts[0].classes, np.concatenate([one.coef for one in parts]),
+        np.concatenate([one.intercept for one in parts]),
+        np.concatenate([one.common_coef for one in parts]),
+        np.concatenate([one.specific_coef for one in parts]), nodes,
+    )  # fmt: skip
+
+
+def by_candidate(answers: Sequence[Answer]) -> tuple[list[Candidate], Floats]:
+    """Return what was tried for any label, and the shares in the order of choices."""
+    tried = list(dict.fromkeys(c for one in answers for c in one.chosen.candidates))
+    shares = []
+    for one in answers:
+        share = np.zeros((len(one.tasks), len(tried)))
+        share[:, [tried.index(c) for c in one.chosen.candidates]] = one.chosen.found.weights
+        shares.append(share)
+    return tried, np.concatenate(shares)
+
+
+def wrong_labels(
+    answers: Sequence[tuple[Answer, Ints]],
+    what: tuple[list[Any], Ints],
+    codes: Ints,
+    classes: Classes,
+) -> NDArray[np.bool_]:
+    """Return which held-out rows get another label than theirs, by the largest of their values.
+
+    `answers` has with each answer the rows that it is about.
+    """
+    tasks, task = what
+    values = np.full((len(codes), 3, max(map(len, classes.values()))), -np.inf)
+    for answer, rows in answers:
+        place = [classes[name].index(answer.label) if answer.label in classes[name] else 0
+                 for name in tasks]  # fmt: skip
+        values[rows, :, np.array(place)[task[rows]]] = answer.chosen.found.values
+    return np.asarray(values.argmax(axis=2) != codes[:, None])
+
+
+def _task_models(
     chosen: Chosen,
     held: Held,
     lanes: Lanes,
@@ -52,9 +115,9 @@ def _mixed_at(chosen: Chosen, lanes: Lanes, node: Hashable, t: int) -> Floats:
     return np.asarray(sum(part * found[t] for part, found in parts if found is not None))
 
 
-def joined(lanes: Lanes) -> Info:
+def joined(*lanes: Lanes) -> Info:
     """One end for all: rounds as if candidates ran side by side, everything sent, the worst gap."""
-    stages = [[info for _, info in stage] for stage in lanes.stages]
+    stages = [[info for _, info in stage] for one in lanes for stage in one.stages]
     every = [info for stage in stages for info in stage]
     late = [info for info in every if info.status is not Status.CONVERGED]
     worst = max(every, key=lambda info: info.gap)

@@ -15,6 +15,7 @@ import signal
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -37,6 +38,12 @@ STAYING, COMING = NAMES[1::2], NAMES[::2]
 MOST_ROWS = 60  # times that rows are told
 
 
+def done(answer: dict[str, Any]) -> None:
+    """Raise what an agent refuses."""
+    if "error" in answer:
+        raise RuntimeError(answer["error"])
+
+
 def disturb(agents: ForkedAgents, folder: Path, ports: dict[str, int], k: int) -> None:
     """Let something happen."""
     name, other = COMING[k % 3], STAYING[(k + 1) % 3]
@@ -46,12 +53,12 @@ def disturb(agents: ForkedAgents, folder: Path, ports: dict[str, int], k: int) -
         time.sleep(0.5 + (k % 3))
         agents.start(name)
     elif k % 4 == 1 and k < 4 * MOST_ROWS:
-        tell(folder, other, command="rows", file=str(folder / "more.csv"), task="one")
+        done(tell(folder, other, command="rows", file=str(folder / "more.csv"), task="one"))
     else:
         is_on = k % 4 == 2
         for one, to in ((STAYING[0], STAYING[1]), (STAYING[1], STAYING[0])):
             address = {"address": f"127.0.0.1:{ports[to]}"} if is_on else {}
-            tell(folder, one, command="link" if is_on else "unlink", name=to, **address)
+            done(tell(folder, one, command="link" if is_on else "unlink", name=to, **address))
 
 
 def churn(agents: ForkedAgents, folder: Path, ports: dict[str, int], seconds: float) -> list[float]:

@@ -16,6 +16,8 @@ this takes is one message from the one who leaves to each neighbour.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -115,7 +117,11 @@ class Iterates:
                 heirs = self.ends["owner"][theirs[is_heir]]
                 np.add.at(offset[:, part], heirs, rest / is_heir.sum())
 
-    def balance_offsets(self, used: Slots, parts: tuple[Slots, Slots]) -> NDArray[np.uint8]:
+    def set_offset(self, agent: int, offset: Floats) -> None:
+        """Give an agent another offset."""
+        self.agents.open("offset")[agent] = offset
+
+    def balance_offsets(self, used: Slots, parts: Sequence[Slots]) -> NDArray[np.uint8]:
         """Let offsets sum to zero over those who must agree now; say who has one, by slot."""
         offset = self.agents.open("offset")
         if not offset.any():

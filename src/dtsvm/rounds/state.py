@@ -96,6 +96,20 @@ class State:
         self.iterates.keep_flow(both)
         self.unlink(ends)
 
+    def keep_flow(self, ends: Slots) -> None:
+        """Let the owners of ends that are about to go keep what these carried."""
+        self.iterates.keep_flow(ends)
+        self._touch()
+
+    def offset(self, agent: int) -> Floats:
+        """Return what cut links left behind at an agent."""
+        return np.array(self.tables.agents["offset"][agent])
+
+    def set_offset(self, agent: int, offset: Floats) -> None:
+        """Let an agent go on with another offset."""
+        self.iterates.set_offset(agent, offset)
+        self._touch()
+
     def unlink(self, ends: Slots) -> None:
         """Drop these link ends and their twins, with what they carried."""
         self.tables.unlink(ends)
@@ -193,7 +207,8 @@ class State:
             return
         tables = self.tables
         parts = find_parts(tables)
-        has_offset = self.iterates.balance_offsets(tables.agents.used, parts)
+        is_part = bool(self._elsewhere.size)  # the rest of the offsets is in other processes
+        has_offset = self.iterates.balance_offsets(tables.agents.used, () if is_part else parts)
         self._plan = derive(tables, self.settings, self._elsewhere, parts, has_offset,
                             self._has_light_bias)  # fmt: skip
         self.iterates.merge_levels(self._plan.parts)

@@ -19,7 +19,7 @@ COMMANDS = {
     "network": "dtsvm.ui.network:network",
     "agent": "dtsvm.ui.agent:agent",
     "tell": "dtsvm.ui.agent:tell",
-    "status": "dtsvm.ui.agent:status",
+    "status": "dtsvm.ui.status:status",
     "watch": "dtsvm.ui.watch:watch",
     "repair": "dtsvm.ui.agent:repair",
     "audit": "dtsvm.ui.audit:audit",

@@ -1,4 +1,4 @@
-"""`dtsvm agent`, `tell` and `status`: one node of a real network, and talking to it."""
+"""`dtsvm agent`, `tell` and `repair`: one node of a real network, and talking to it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from dtsvm.data.files import write_atomically
 from dtsvm.errors import MissingExtraError, NetworkError
 from dtsvm.select import choosing_at_node
 from dtsvm.svm.model_file import save_model
-from dtsvm.ui.show import choosing_words, print_table, short
 
 try:
     from dtsvm.runtime.agent.node.agreed import Agreed
+    from dtsvm.runtime.agent.node.asking import Asking
     from dtsvm.runtime.agent.node.calibrating import Calibrating, Counting
     from dtsvm.runtime.agent.node.preparing import Preparing
     from dtsvm.runtime.agent.node.scoring import Scoring
     from dtsvm.runtime.agent.process.agreement import Calls, agree, ask_generations, route
+    from dtsvm.runtime.agent.process.asking import AskLinks, Beside
     from dtsvm.runtime.agent.process.choosing import ChoosingProcess
     from dtsvm.runtime.agent.process.control import ask
     from dtsvm.runtime.agent.process.credentials import Credentials
@@ -42,9 +43,7 @@ try:
 except ImportError:  # said when a command is called, so that 'dtsvm --help' works without
     IS_INSTALLED = False
 
-__all__ = ["agent", "repair", "status", "tell"]
-
-STATUS_SECONDS = 5.0
+__all__ = ["agent", "need_extra", "repair", "tell"]
 
 
 @click.command()
@@ -62,14 +61,15 @@ def agent(config: Path, log_json: bool, insecure: bool, rounds: int | None) -> N
     dtsvm agent site/hospital-a/node.toml
     dtsvm agent site/hospital-a/node.toml --log-json
     """  # noqa: D301
-    _need_extra()
+    need_extra()
     _set_up_log(log_json)
     chosen = read_config(config)
     credentials = None if insecure else chosen.credentials()
     asyncio.run(_run(chosen, credentials, rounds))
 
 
-def _need_extra() -> None:
+def need_extra() -> None:
+    """Refuse without what agents need, and say how to get it."""
     if not IS_INSTALLED:
         raise MissingExtraError(
             "Agents need protobuf and cryptography, which are not installed. "
@@ -113,7 +113,11 @@ async def _serve(
         else Calibrating(*who, unseen=site.unseen)
     )  # fmt: skip
     sigmoids = CalibrationLinks(fit, transport, take=site.take_sigmoids)
-    beside = [scores, sigmoids] if config.probability else [scores]
+    asking = AskLinks(
+        Asking(*who, lambda: process.told(), lambda asker: config.may_ask(asker, node.mail)),
+        transport,
+    )
+    beside: list[Beside] = [scores, asking, *([sigmoids] if config.probability else [])]
     anew = _anew(config, preparing, lambda: process.pause())
     hear = route(
         preparing, beside, transport, lambda peer, data: process.hear(peer, data),
@@ -121,13 +125,13 @@ async def _serve(
     )  # fmt: skip
     commands: dict[str, Any] = {
         "rows": site.tell_rows, "evaluate": scores.answer, "prepare": lambda _: anew(None),
+        "ask": asking.answer,
     }  # fmt: skip
     parts = (
         node, transport, config.folder, site.keep, site.write_model, commands,
         rounds, config.metrics, config.credentials if credentials else lambda: None,
     )  # fmt: skip
-    chooser = site.chooser
-    process = ChoosingProcess(*parts, chooser=chooser) if chooser else Process(*parts)
+    process = ChoosingProcess(*parts, site.chooser) if site.chooser else Process(*parts)
     loop = asyncio.get_running_loop()
     for sign in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(sign, process.stop)
@@ -208,7 +212,7 @@ def repair(config: Path, tasks: bool) -> None:
     \b
     dtsvm repair site/hospital-a/node.toml
     """  # noqa: D301
-    _need_extra()
+    need_extra()
     chosen = read_config(config)
     path = chosen.folder / "checkpoint.npz"
     if _is_running(chosen.folder):
@@ -246,7 +250,7 @@ def tell(config: Path, words: tuple[str, ...], task: str | None) -> None:
       dtsvm tell node.toml unlink NODE
       dtsvm tell node.toml prepare
     """  # noqa: D301
-    _need_extra()
+    need_extra()
     folder = config.absolute().parent
     answer = asyncio.run(ask(folder, **_asked(words, task)))
     said = answer.get("said")
@@ -272,78 +276,6 @@ def _asked(words: tuple[str, ...], task: str | None) -> dict[str, Any]:
         case ("link", name, address):
             return {"command": "link", "name": name, "address": address}
     raise click.UsageError(f"An agent cannot be told {' '.join(words)!r}: see 'dtsvm tell --help'.")
-
-
-@click.command()
-@click.argument("configs", nargs=-1, required=True, type=click.Path(path_type=Path))
-def status(configs: tuple[Path, ...]) -> None:
-    """Show the agents of these node.toml files, a row each.
-
-    \b
-    dtsvm status site/*/node.toml
-    """  # noqa: D301
-    _need_extra()
-    columns = [
-        "node",
-        "state",
-        "tasks",
-        "privacy",
-        "round",
-        "residual",
-        "gap",
-        "links",
-        "refused",
-    ]
-    found = asyncio.run(_ask_all([path.absolute().parent for path in configs]))
-    print_table(columns, [_line(*each) for each in found], text_columns=4)
-    for _, status in found:
-        for neighbour, reason in (status or {}).get("reasons", {}).items():
-            click.echo(f"{status['node']} refused node {neighbour}: {reason}")
-        for sentence in (status or {}).get("apart", []):
-            click.echo(f"{status['node']}: {sentence}")
-        if status and status["trouble"]:
-            click.echo(f"{status['node']} is {status['trouble']}")
-
-
-async def _ask_all(folders: list[Path]) -> list[tuple[str, dict[str, Any]]]:
-    """Ask all at once; who does not answer in time has no status."""
-    questions = [ask(folder, STATUS_SECONDS, command="status") for folder in folders]
-    found = await asyncio.gather(*questions, return_exceptions=True)
-    for one in found:
-        if isinstance(one, BaseException) and not isinstance(one, NetworkError | OSError):
-            raise one
-    names = [folder.name for folder in folders]
-    return [(n, s if isinstance(s, dict) else {}) for n, s in zip(names, found, strict=True)]
-
-
-def _line(name: str, found: dict[str, Any]) -> list[str]:
-    if not found:
-        return [name, "not running", *[""] * 7]
-    return [
-        found["node"],
-        _state(found),
-        ", ".join(f"{task} ({rows})" for task, rows in found["tasks"].items()),
-        _privacy(found["privacy"]),
-        f"{found['round']:,}",
-        short(found["residual"]),
-        "–" if found["gap"] is None else short(found["gap"]),
-        f"{len(found['present'])} of {len(found['neighbours'])}",
-        str(found["refused"]),
-    ]
-
-
-def _state(found: dict[str, Any]) -> str:
-    """Word what a node does."""
-    choosing = found.get("choosing")
-    if choosing is None or found["is_settled"]:
-        return "settled" if found["is_settled"] else "training"
-    return choosing_words(choosing)
-
-
-def _privacy(found: dict[str, Any]) -> str:
-    if found["level"] != "dp":
-        return str(found["level"])
-    return f"dp, ε ≤ {found['epsilon']:g}, {found['left']:,} of {found['rounds']:,} messages left"
 
 
 class _JsonLines(logging.Formatter):

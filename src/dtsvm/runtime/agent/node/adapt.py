@@ -29,7 +29,7 @@ def adapt(
                 wanted[task, node, other] = is_wide
             elif task < other:
                 inside.add((task, other))
-    ends.relink(wanted, holdings)
+    ends.relink(wanted, holdings, lambda node: roster.has_parted(name, node))
     ends.link_inside(inside, holdings)
     _rank(name, roster, holdings, ends)
     parts = {task: roster.part((name, task), is_personal) for task in holdings}

@@ -21,6 +21,8 @@ has led them, the way from zero is shorter.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -78,6 +80,7 @@ class Balancer:
         self._mine: dict[tuple[str, int], Floats] = {}  # this node's terms, by group and sum
         self._doubtful: set[int] = set()  # agents whose links carry what answers nothing any more
         self._renewed: set[str] = set()  # groups that began anew since the network changed
+        self.on_renewal: Callable[[Team], None] = lambda team: None
 
     def begin(self, teams: list[Team]) -> None:
         """Begin anew after the network has changed."""
@@ -273,6 +276,7 @@ class Balancer:
         agents = team.agents.tolist()
         is_new = abs(self._levels(agents[:1])[0][0] - 1.0) > NEWER - 1.0
         self.ends.begin_anew(agents)
+        self.on_renewal(team)
         self._set(team, np.array([1.0 if is_new else NEWER * NEWER, 1.0, 1.0]))
         self._doubtful.difference_update(agents)
         self._renewed.add(team.group)

@@ -73,6 +73,11 @@ class Bounds(NamedTuple):
         """A length of an estimate, all parts as one vector, up to which all are allowed."""
         return min(self.weights, self.bias)
 
+    def allow_offset(self, offset: Floats) -> bool:
+        """Whether links that are gone can have left so much, part by part with the bias last."""
+        is_near = (_length(offset) <= 2.0 * self.pull / SLACK).all()
+        return bool(is_near and (np.abs(offset[..., -1]) <= 2.0 * self.bias_pull / SLACK).all())
+
     def allow_estimate(self, x: Floats) -> bool:
         """Whether an estimate, part by part with the bias last, is one that the data allow."""
         is_near = (_length(x) <= self.weights).all() and (np.abs(x[..., -1]) <= self.bias).all()

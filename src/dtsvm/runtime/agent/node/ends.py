@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,9 +61,20 @@ class Ends:
 
     # Who is linked
 
-    def relink(self, wanted: dict[Key, bool], holdings: dict[str, Holding]) -> None:
-        """Have exactly these links to other nodes; True where the task is the same."""
+    def relink(
+        self,
+        wanted: dict[Key, bool],
+        holdings: dict[str, Holding],
+        has_parted: Callable[[str], bool],
+    ) -> None:
+        """Have exactly these links to other nodes; True where the task is the same.
+
+        What is gone because a node has parted politely, that is kept.
+        """
         gone = [key for key in self.halves if key not in wanted]
+        kept = [] if self.veil.is_noisy else [key for key in gone if has_parted(key[1])]
+        if kept:
+            self.state.keep_flow(np.array([self.halves[key] for key in kept], np.int64))
         if gone:
             self.state.unlink(np.array([self.halves.pop(key) for key in gone], np.int64))
         for key in sorted(wanted):
@@ -79,14 +91,17 @@ class Ends:
                 self.state.iterates.begin_end(half, np.zeros(2), hidden)
 
     def link_inside(self, wanted: set[tuple[str, str]], holdings: dict[str, Holding]) -> None:
-        """Have at least these links between tasks of this node."""
+        """Have exactly these links between tasks of this node; what others carried is kept."""
         halves = self.state.tables.ends
         task_of = {h.slot: task for task, h in holdings.items()}
         used = [h for h in halves.used.tolist() if halves["twin"][h] >= 0]
         here = {
-            (task_of[int(halves["owner"][h])], task_of[int(halves["owner"][halves["twin"][h]])])
+            (task_of[int(halves["owner"][h])], task_of[int(halves["owner"][halves["twin"][h]])]): h
             for h in used
         }
+        gone = [h for (a, b), h in here.items() if a < b and (a, b) not in wanted]
+        if gone:
+            self.state.cut(np.array(gone, np.int64))
         slots = [
             (holdings[a].slot, holdings[b].slot) for a, b in sorted(wanted) if (a, b) not in here
         ]

@@ -79,9 +79,13 @@ class Holdings:
             self._rescale(lane.name)
 
     def leave(self, task: str) -> None:
-        """Let a task go, with all its lanes."""
+        """Let a task go, with all its lanes; the others here keep what their links carried."""
         for name in self.lanes(task):
-            self.state.remove_agent(self.tasks.pop(name).slot)
+            slot, ends = self.tasks.pop(name).slot, self.state.tables.ends
+            twins = ends["twin"][ends.used[ends["owner"][ends.used] == slot]]
+            if self.norm is None:
+                self.state.keep_flow(twins[twins >= 0])
+            self.state.remove_agent(slot)
 
     @property
     def names(self) -> list[str]:

@@ -18,19 +18,19 @@ from __future__ import annotations
 import json
 import logging
 from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dtsvm.rounds.agreement import loosen, take_snapshot
 from dtsvm.runtime.agent.node.adapt import adapt
+from dtsvm.runtime.agent.node.answers import Answers
 from dtsvm.runtime.agent.node.balance import Balancer
 from dtsvm.runtime.agent.node.bounds import Bounds
 from dtsvm.runtime.agent.node.certifier import Certifier
+from dtsvm.runtime.agent.node.handover import Handover
 from dtsvm.runtime.agent.node.inbox import Inbox
 from dtsvm.runtime.agent.node.mail import MOST_ODD
-from dtsvm.runtime.agent.node.member import Member
 from dtsvm.runtime.agent.node.outbox import Head, Outbox
 from dtsvm.runtime.agent.node.pack import Packer
 from dtsvm.runtime.agent.node.refuse import MOST_COUNT, News
@@ -47,7 +47,7 @@ MOST_WAITING = 20  # rounds that a neighbour may go on beside a settled node
 FAR = 4.0  # residuals at which a settled node goes on, beside that at which it was calm
 
 
-class Node(Member):
+class Node(Answers):
     """One node of the network; its parameters are those of `Member`."""
 
     def __post_init__(self) -> None:
@@ -56,6 +56,8 @@ class Node(Member):
         self.balancer = Balancer(self.name, self.state, self.sums, self.ends)
         is_mixed = self.settings.bias == "mixed" and not self.veil.is_noisy
         self.scaler = Scaler(self.state, self.sums, is_mixed)
+        self.handover = Handover(self.state, self.sums)
+        self.balancer.on_renewal = self.handover.renew
         self.certifier = Certifier(self.state, self.sums, self.veil)
         self._packer = Packer(self.ends, lambda task: self.roster.group(task))
         told = {"personal": self.personal, "columns": self.columns}
@@ -101,6 +103,7 @@ class Node(Member):
         self.balancer.begin(teams)
         self.certifier.begin(teams)
         self.scaler.begin(teams)
+        self.handover.begin(teams, self.roster.has_offsets and not self.veil.is_noisy)
         reached = self.roster.distances(self.name)
         last = self.roster.last_change(reached)
         self._changed_in = last if last <= self.round + MOST_LEAD else self.round
@@ -139,9 +142,10 @@ class Node(Member):
 
     def _follow_sums(self) -> bool:
         """Let totals that have come take effect; return whether there is a new level."""
-        if self.scaler.has_news:
-            self.scaler.apply()
-            self.certifier.doubt()
+        for late in (self.scaler, self.handover):
+            if late.has_news:
+                late.apply()
+                self.certifier.doubt()
         has_new_level = self.balancer.has_news and self.balancer.apply()
         self._followed = self.sums.changes
         return has_new_level
@@ -300,7 +304,7 @@ class Node(Member):
     @property
     def _is_calm(self) -> bool:
         """Whether all are calm, as far as can be told; noise never is, and ends by its budget."""
-        return self.veil.is_noisy or (self.calm > self._width and self.scaler.is_known)
+        return self.veil.is_noisy or (self.calm > self._width and self._is_known)
 
     def _count_calm(self) -> None:
         """C ← 1 + min(c, c of the neighbours) while calm: c turns of calm as far as c links.
@@ -325,7 +329,7 @@ class Node(Member):
         if has_total is None:
             return False
         has_changed = self.roster.digest != before
-        if has_changed or (has_total and (self.balancer.has_news or self.scaler.has_news)):
+        if has_changed or (has_total and self._has_news):
             self._wake()  # its neighbours' links pull differently now
         elif self.is_settled and (self.certifier.is_called or self._is_far(peer)):
             self.certifier.doubt()
@@ -335,6 +339,16 @@ class Node(Member):
         if has_changed or is_new:
             self._announce(now)
         return True
+
+    @property
+    def _has_news(self) -> bool:
+        """Whether a total has come that changes what is computed."""
+        return self.balancer.has_news or self.scaler.has_news or self.handover.has_news
+
+    @property
+    def _is_known(self) -> bool:
+        """Whether all sums that an answer depends on have been used."""
+        return self.scaler.is_known and self.handover.is_known
 
     def _is_waited_for(self, peer: str) -> bool:
         """Whether a neighbour has gone on for long: at a new level it waits for newer values."""
@@ -352,44 +366,3 @@ class Node(Member):
         if self.state.is_stale or news is None or self.veil.is_noisy:
             return False
         return self.ends.distance(peer, news) > FAR * self.certifier.residual_tol
-
-    # Answers
-
-    def certified(self, task: str) -> Floats:
-        """Return both parts of the network's certified answer; before that, of the agent here."""
-        slot = self.holding(task).slot
-        answer = self.certifier.answer(slot) if self.is_settled else None
-        if answer is None:
-            return self.estimate(task)
-        return np.stack([answer.common, answer.specific[slot]])
-
-    def bounds(self, task: str) -> Bounds:
-        """Return what the data of a task allow."""
-        return self._bounds[task]
-
-    def groups(self) -> list[list[str]]:
-        """Return the tasks held here that train together."""
-        return self.roster.grouped(self.tasks)
-
-    def status(self) -> dict[str, Any]:
-        """Return what `dtsvm status` shows."""
-        return {
-            "node": self.name,
-            "round": self.round,
-            "residual": self.residual,
-            "neighbours": sorted(self.mail),
-            "present": self.present,
-            "heard": self.heard,
-            "nodes": len(self.roster.distances(self.name)),
-            "tasks": {task: self.n_rows(task) for task in sorted(self.tasks)},
-            "groups": self.groups(),
-            "levels": self.balancer.levels(),
-            "gap": self.certifier.gap,
-            "lies": self.balancer.n_lies + self.certifier.n_lies + self.scaler.n_lies,
-            "calm": self.calm,
-            "is_settled": self.is_settled,
-            "privacy": self.veil.status(),
-            "refused": sum(self.refused.values()),
-            "reasons": dict(self.inbox.reasons),
-            "waits_for": self.sums.waits_for(),
-        }

@@ -149,6 +149,19 @@ class Roster:
         """Return the round in which the newest of these nodes' entries was made."""
         return max((self.entries[node].round for node in nodes if node in self.entries), default=0)
 
+    def has_parted(self, node: str, other: str) -> bool:
+        """Whether a link or a task that two nodes shared ended because one of them said so."""
+        one, two = self.entries.get(node), self.entries.get(other)
+        if one is None or two is None:
+            return False
+        is_cut = other not in dict(one.links) or node not in dict(two.links)
+        return two.has_left or is_cut or other in self.neighbours(node)
+
+    @property
+    def has_offsets(self) -> bool:
+        """Whether somebody has left politely, or was told to part with a task or a link."""
+        return any(entry.has_left or entry.told for entry in self.entries.values())
+
     def is_whole(self, node: str) -> bool:
         """Whether everybody whom somebody counts as a neighbour is here and heard."""
         seen, edge = {node}, [node]

@@ -13,9 +13,9 @@ from dtsvm.runtime.agent.node.roster import Roster
 from dtsvm.runtime.agent.node.team import Team
 from dtsvm.runtime.agent.node.wave import Parcel, Tree, Wave
 
-__all__ = ["BALANCE", "CERTIFICATE", "SCALE", "Summing"]
+__all__ = ["BALANCE", "CERTIFICATE", "HANDOVER", "SCALE", "Summing"]
 
-BALANCE, CERTIFICATE, SCALE = "b", "c", "s"
+BALANCE, CERTIFICATE, HANDOVER, SCALE = "b", "c", "h", "s"
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Summing:
         for team in teams:
             tree = Tree.of(self.name, team.links)
             around = team.neighbours(self.name)
-            for kind in (BALANCE, CERTIFICATE, SCALE):
+            for kind in (BALANCE, CERTIFICATE, HANDOVER, SCALE):
                 name = kind + team.group
                 self.waves[name] = Wave(name, tree, self.epoch, self._secrets(team, around))
                 for other in around:

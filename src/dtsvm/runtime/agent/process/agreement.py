@@ -15,8 +15,8 @@ from dtsvm.runtime.agent.node.collective import first_bytes
 from dtsvm.runtime.agent.node.preparing import Preparing, is_preparing
 from dtsvm.runtime.agent.node.refuse import PROTOCOL
 from dtsvm.runtime.agent.node.timing import Timing
+from dtsvm.runtime.agent.process.asking import Beside
 from dtsvm.runtime.agent.process.control import listen
-from dtsvm.runtime.agent.process.scores import Links
 from dtsvm.runtime.agent.process.transport import Transport
 
 __all__ = ["Calls", "agree", "ask_generations", "route"]
@@ -106,7 +106,7 @@ def _words(preparing: Preparing) -> str:
 
 def route(
     preparing: Preparing | None,
-    beside: Sequence[Links],
+    beside: Sequence[Beside],
     transport: Transport,
     take: Callable[[str, bytes], object],
     anew: Callable[[int], object],
@@ -121,7 +121,7 @@ def route(
             take(peer, data)
             return
         for links in beside:
-            if links.collective.is_mine(data):
+            if links.is_mine(data):
                 links.hear(peer, data)
                 return
         if preparing is not None and is_preparing(data):

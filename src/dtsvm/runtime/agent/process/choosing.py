@@ -114,10 +114,10 @@ class ChoosingProcess(Process):
                 await self._news.wait()
         await asyncio.sleep(0)
 
-    def status(self) -> dict[str, Any]:
-        """Return the node's status, and how far choosing is."""
+    def told(self) -> dict[str, Any]:
+        """Return what others may be told of the status, too, and how far choosing is."""
         chooser = self._chooser
-        found = super().status()
+        found = super().told()
         gap = chooser.gap if chooser.outcome is not None else None
         theirs = chooser.refusals(time.monotonic())
         theirs["refused"] += found["refused"]

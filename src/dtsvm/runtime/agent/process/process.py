@@ -15,21 +15,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dtsvm.errors import DtsvmError, NetworkError
-from dtsvm.runtime.agent.node.names import check_address, check_name, shown
+from dtsvm.errors import DtsvmError
+from dtsvm.runtime.agent.node.names import shown
 from dtsvm.runtime.agent.node.node import Node
 from dtsvm.runtime.agent.node.sharing import share_nothing
 from dtsvm.runtime.agent.process import metrics
 from dtsvm.runtime.agent.process.control import ask, listen
 from dtsvm.runtime.agent.process.credentials import Credentials
+from dtsvm.runtime.agent.process.orders import Change, Command, Orders
 from dtsvm.runtime.agent.process.transport import Transport
 from dtsvm.runtime.agent.process.trouble import Trouble, have_descriptors
 
 __all__ = ["Process", "ask"]
 
 log = logging.getLogger(__name__)
-Change = dict[str, Any]
-Command = Callable[[dict[str, Any]], dict[str, Any]]
 LOG_SECONDS, QUIET_SECONDS = 1.0, 600.0  # between lines, in training and when settled
 RENEW_SECONDS = 10.0  # between looks at the certificates' files
 HEAVY_WORK = 2_000_000  # numbers in a solve above which it runs beside the event loop
@@ -87,11 +86,7 @@ class Process:
         self.trouble = Trouble(self.node)
         self.commands = {
             "status": lambda _: self.status(),
-            "leave": self._tell_leave,
-            "couple": self._tell_couple,
-            "decouple": self._tell_decouple,
-            "link": self._tell_link,
-            "unlink": self._tell_unlink,
+            **Orders(self.node, self.transport, self.keep, self.stop).commands,
             **self.commands,
         }
 
@@ -205,7 +200,11 @@ class Process:
             await asyncio.sleep(0)  # nothing to wait for: let messages out before the next solve
             return
         loop = asyncio.get_running_loop()
-        self._deadline = loop.time() + self.node.timing.round_seconds
+        timing = self.node.timing  # who has settled says no more than a sign of life
+        is_alone = all(self.node.mail[name].is_settled for name in self.node.present)
+        self._deadline = loop.time() + (
+            timing.heartbeat_seconds if is_alone else timing.round_seconds
+        )
         self._is_in_round = True
         while not self.node.is_complete() and not self._is_leaving:
             self._news.clear()
@@ -217,7 +216,8 @@ class Process:
     async def _watch(self) -> None:
         """Wake up a round whose deadline has passed; one watch is cheaper than a timer a round."""
         while True:
-            await asyncio.sleep(self.node.timing.round_seconds / 10)
+            timing = self.node.timing
+            await asyncio.sleep(min(timing.round_seconds / 10, timing.heartbeat_seconds))
             if self._is_in_round and asyncio.get_running_loop().time() >= self._deadline:
                 self._news.set()
 
@@ -318,14 +318,20 @@ class Process:
         share = self._busy / max(now - then, 1e-9)
         self._rounds_at, self._busy = (now, self.node.round), 0.0
         return {
-            **self.node.status(),
-            "barred": self.node.barred(now),
-            "apart": share_nothing(self.node.roster, self.node.tasks),
+            **self.told(),
             "rounds_per_second": speed,
             "arithmetic": share,
             "messages_sent": self.node.messages_sent,
             "bytes_sent": self.node.bytes_sent,
             "connections_refused": self.transport.refused,
+        }
+
+    def told(self) -> dict[str, Any]:
+        """Return what others may be told of the status, too."""
+        return {
+            **self.node.status(),
+            "barred": self.node.barred(time.monotonic()),
+            "apart": share_nothing(self.node.roster, self.node.tasks),
             "failures": self.trouble.failures,
             "trouble": self.trouble.words(),
         }
@@ -343,58 +349,3 @@ class Process:
             return {"error": f"{type(error).__name__}: {error}"}
         self._news.set()
         return answer
-
-    def _acknowledge(self, **change: Any) -> None:
-        """Have a change on disk before it is made, so that it can be acknowledged."""
-        self.keep(change)
-        self.node.tell_owner()
-
-    def _tell_leave(self, asked: dict[str, Any]) -> dict[str, Any]:
-        task = asked.get("task")
-        if task is None:
-            self.stop()
-            return {"said": f"Node {self.node.name!r} leaves."}
-        self.node.lanes(task)
-        self._acknowledge(left=task)
-        self.node.leave_task(task)
-        return {"said": f"Task {task!r} has left node {self.node.name!r}."}
-
-    def _tell_couple(self, asked: dict[str, Any]) -> dict[str, Any]:
-        tasks = [str(task) for task in asked["tasks"]]
-        known = self._known_tasks()
-        if set(tasks) - known or len(set(tasks)) < 2:
-            raise NetworkError(f"couple needs two or more of the tasks {', '.join(sorted(known))}.")
-        said = self.node.presence.coupled(tasks)
-        self._acknowledge(said=said)
-        self.node.say(said)
-        apart = share_nothing(self.node.roster, tasks)
-        return {"said": " ".join([f"Tasks {', '.join(tasks)} train together.", *apart])}
-
-    def _tell_decouple(self, asked: dict[str, Any]) -> dict[str, Any]:
-        task, known = str(asked["task"]), self._known_tasks()
-        if task not in known:
-            raise NetworkError(f"decouple needs one of the tasks {', '.join(sorted(known))}.")
-        said = self.node.presence.decoupled(task)
-        self._acknowledge(said=said)
-        self.node.say(said)
-        return {"said": f"Task {task} trains alone."}
-
-    def _known_tasks(self) -> set[str]:
-        roster = self.node.roster
-        return set(roster.main_lanes(roster.entries))
-
-    def _tell_link(self, asked: dict[str, Any]) -> dict[str, Any]:
-        name, address = check_name(asked["name"]), check_address(asked["address"])
-        self.node.check_link(name)
-        self._acknowledge(linked=(name, address))
-        self.node.link(name)
-        self.transport.link(name, address)
-        return {"said": f"Node {self.node.name!r} is linked to node {name!r}."}
-
-    def _tell_unlink(self, asked: dict[str, Any]) -> dict[str, Any]:
-        name = str(asked["name"])
-        self.node.check_unlink(name)
-        self._acknowledge(unlinked=name)
-        self.transport.send(name, self.node.unlink(name))
-        self.transport.unlink(name)
-        return {"said": f"Node {self.node.name!r} is linked to node {name!r} no more."}

@@ -35,6 +35,10 @@ class Links:
     transport: Transport
     _said_at: float = 0.0
 
+    def is_mine(self, data: bytes) -> bool:
+        """Whether a message belongs here."""
+        return self.collective.is_mine(data)
+
     def hear(self, peer: str, data: bytes) -> None:
         """Take a neighbour's message, and pass on what follows from it."""
         self.collective.hear(peer, data)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ CHOSEN = ("common_reg", "specific_reg", "bias")  # by the network, with C
 SECTIONS = (
     "name", "network", "listen", "model", "couple", "personal", "tls", "neighbours", "settings",
     "timing", "tasks", "metrics", "prepare", "holdout", "privacy", "class_weight",
-    "probability",
+    "probability", "status",
 )  # fmt: skip
 
 
@@ -76,6 +76,13 @@ class Config:
     class_weight: Any = None
     probability: bool = False
     chooses: bool = False
+    status: str | tuple[str, ...] = "all"
+
+    def may_ask(self, name: str, neighbours: Iterable[str]) -> bool:
+        """Whether the node of this name is told the status over the network."""
+        if self.status == "neighbours":
+            return name in neighbours
+        return self.status == "all" or name in self.status
 
     @property
     def shared(self) -> dict[str, Any]:
@@ -157,7 +164,16 @@ def read_config(path: Path) -> Config:
         class_weight=_class_weight(path, content.get("class_weight")),
         probability=_is_true(path, "probability", content.get("probability", False)),
         chooses=_chooses(path, content),
+        status=_status(path, content.get("status", "all")),
     )
+
+
+def _status(path: Path, given: Any) -> str | tuple[str, ...]:
+    if given in ("all", "neighbours"):
+        return str(given)
+    if not isinstance(given, list):
+        raise refusal(str(path), "status", "'all', 'neighbours' or a list of nodes", given)
+    return tuple(check_name(name) for name in given)
 
 
 def _is_true(path: Path, name: str, given: Any) -> bool:

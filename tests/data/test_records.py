@@ -228,3 +228,14 @@ def test_a_negative_or_missing_weight_is_refused(write):
     path = write("a,w,y\n1,1,0\n2,-1,1\n")
     with pytest.raises(DataError, match=r"line 3: column 'w' has -1. A row's weight is a number"):
         read_records(path, roles={"label": "y", "weight": "w"})
+
+
+def test_percent_at_one_node_and_shares_of_one_at_another_do_not_join(write):
+    north, south, east = (
+        read_records(write(f"saturation,ward\n{cells}\n", f"{i}.csv")).schema
+        for i, cells in enumerate(["97 %,A\n88%,B", "0.97,A\n1.0,B", "97,A\n88,B"])
+    )
+    assert agree_schemas({"north": north, "east": east})["saturation"].unit == "%"
+    for nodes in ({"north": north, "south": south}, {"south": south, "east": east, "north": north}):
+        with pytest.raises(DataError, match="Node north has 'saturation' in %; south has it with"):
+            agree_schemas(nodes)

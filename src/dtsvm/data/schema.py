@@ -204,7 +204,22 @@ def _agree_column(name: str, nodes: Mapping[str, Schema], missing_columns: str) 
                 raise DataError(_absent(name, node, schema, first, agreed))
     for node, column in owners.items():
         agreed = _join(node, column, first, agreed)
+    _refuse_shares(owners)
     return agreed
+
+
+def _refuse_shares(owners: Mapping[str, ColumnSchema]) -> None:
+    """Refuse a column that is 97 % at one node and 0.97 at another."""
+    with_sign = [n for n, one in owners.items() if one.unit in ("%", "‰") and one.exponent > 1]
+    for node, column in owners.items():
+        is_number = column.kind is Kind.NUMBER and column.unit is None
+        if with_sign and is_number and column.exponent <= 1:
+            other = owners[with_sign[0]]
+            raise DataError(
+                f"Node {with_sign[0]} has {column.name!r} in {other.unit}; {node} has it without a "
+                "unit, and below 2. Write it alike: in percent, or as shares of one without "
+                "the sign."
+            )
 
 
 def _absent(name: str, node: str, schema: Schema, owner: str, column: ColumnSchema) -> str:

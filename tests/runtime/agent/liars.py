@@ -221,6 +221,25 @@ def ratchet(liar, name, message):
     return message
 
 
+def comes_and_goes(liar, name, message):
+    """Leaves politely what is as large as allowed, and comes back, again and again."""
+    as_large_as_allowed(liar, name, message)
+    step = liar.n // 5
+    entry = liar.entry(has_left=step % 2 == 1, told=1 + step, sequence=1000 + liar.n)
+    return liar.with_entries(message, entry)
+
+
+def parts_with_its_task(liar, name, message):
+    """Holds the task, and then not, and hands over each time."""
+    as_large_as_allowed(liar, name, message)
+    mine = liar.node.roster.entries[liar.node.name].tasks
+    step = liar.n // 5
+    tasks = mine if step % 2 else ()
+    return liar.with_entries(
+        message, liar.entry(tasks=tasks, told=1 + step, sequence=1000 + liar.n)
+    )
+
+
 LIES = {
     "round 2^62-1": field(round=2**62 - 1),
     "round 2^64-1": field(round=2**64 - 1),
@@ -290,5 +309,8 @@ LIES = {
     "settled and not, in turns": flapping,
     "always far ahead": ratchet,
     "settings without end": field(said_settings="x" * 1_000_000),
+    "comes and goes with much to hand over": comes_and_goes,
+    "parts with its task again and again": parts_with_its_task,
+    "it was told all the time": of_itself(told=lambda liar: liar.n),
     "a roster's digest of every kind": field(roster_digest=lambda m: m.round * 7919 + 1),
 }

@@ -115,6 +115,23 @@ def begins_every_sum_anew(node):
     node.sums.parcels = parcels
 
 
+def handed(change):
+    """Change the offsets that the node adds up, after it was told something."""
+
+    def lie(node):
+        true = node.handover._term
+        node.handover._term = lambda team: change(true(team), node)
+        node.presence.told += 1
+
+    return lie
+
+
+def at_random(term, node):
+    """Other offsets in every sum, as large as links can leave."""
+    most = node.bounds("one").pull / 100.0
+    return term + most * np.random.default_rng(node.round).normal(size=len(term))
+
+
 # Loss, then Σλ of both classes and their slant; the box of all rows is last.
 INSIDE = {
     "wrong masks": wrong_masks,
@@ -150,6 +167,9 @@ INSIDE = {
     "no word of sums": says_nothing_of_sums,
     "another total for each child": forged_totals(other_for_each),
     "every sum begun anew": begins_every_sum_anew,
+    "offsets out of nowhere": handed(lambda term, _: term + 3.0),
+    "offsets without end": handed(lambda term, _: term + 2.0**39),
+    "other offsets in every sum": handed(at_random),
 }
 
 

@@ -163,6 +163,8 @@ def test_a_site_sees_all_processes_of_its_network(tmp_path):
         assert [name for name in NAMES if "settled" in lines[name]] == ["a", "b", "d"]
         assert "does not say" in lines["c"]
         assert max(map(len, shown.output.splitlines())) <= 80
-        agents.running.pop("d").kill()
+        gone = agents.running.pop("d")
+        gone.kill()
+        gone.wait()
         answer = asyncio.run(ask(site / "a", 20.0, command="ask", is_first=True))
         assert answer["silent"] or np.isfinite(answer["answers"]["d"]["round"])

@@ -22,16 +22,15 @@ from typing import Any
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
-from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.identity import Identity
 from dtsvm.runtime.agent.node.names import shown
 from dtsvm.runtime.agent.node.refuse import MOST_COUNT
 from dtsvm.runtime.agent.node.roster import Roster
+from dtsvm.runtime.agent.node.spoken import is_spoken, said_by, speak
 
 __all__ = ["Asking", "public", "readable"]
 
 PROTOCOL = 904
-_FIRST = wire.Message(protocol=PROTOCOL).SerializeToString()
 MOST_BYTES = 24_000  # of a message
 MOST_ANSWER = 12_000
 MOST_ANSWERS = 3  # passed on for one node and question: one of them may be forged
@@ -88,7 +87,7 @@ class Asking:
     @staticmethod
     def is_mine(data: bytes) -> bool:
         """Whether a message belongs here: its first field is the protocol."""
-        return data.startswith(_FIRST)
+        return is_spoken(PROTOCOL, data)
 
     # Asking
 
@@ -131,14 +130,9 @@ class Asking:
         return left >= 1.0
 
     def _hear(self, peer: str, data: bytes, now: float) -> Messages:
-        if len(data) > MOST_BYTES:
-            raise ValueError("too long")
-        message = wire.Message.FromString(data)
-        if message.sender != peer or message.network != self.network:
-            raise ValueError("not for this node")
+        said = said_by(peer, self.network, data, MOST_BYTES)
         if peer not in self.roster.neighbours(self.name):
             return []
-        said = json.loads(message.said_settings)
         if "question" in said:
             return self._asked(peer, said["question"], now)
         return self._answered(peer, said["answer"])
@@ -217,12 +211,7 @@ class Asking:
         return ChaCha20Poly1305(hashlib.blake2b(about, key=secret, digest_size=32).digest())
 
     def _message(self, said: Mapping[str, Any]) -> bytes:
-        return bytes(
-            wire.Message(
-                protocol=PROTOCOL, network=self.network, sender=self.name,
-                said_settings=json.dumps(said),
-            ).SerializeToString()
-        )  # fmt: skip
+        return speak(PROTOCOL, self.network, self.name, said)
 
 
 def public(status: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,26 +6,16 @@ hears of a sum that it has not begun is called to add its own part.
 
 from __future__ import annotations
 
-import base64
-import functools
-import json
 from dataclasses import dataclass, field
+from typing import Any
 
-from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.identity import Identity
 from dtsvm.runtime.agent.node.masks import pairs
 from dtsvm.runtime.agent.node.roster import Roster
-from dtsvm.runtime.agent.node.wave import Parcel, Tree, Wave
+from dtsvm.runtime.agent.node.spoken import is_spoken, said_by, speak, survives
+from dtsvm.runtime.agent.node.wave import Tree, Wave, parcel_words, read_parcel
 
-__all__ = ["Collective", "first_bytes"]
-
-MOST_BYTES = 4_000_000
-
-
-@functools.cache
-def first_bytes(protocol: int) -> bytes:
-    """Return how messages of a protocol begin: its number is their first field."""
-    return bytes(wire.Message(protocol=protocol).SerializeToString())
+__all__ = ["Collective"]
 
 
 @dataclass
@@ -59,7 +49,7 @@ class Collective:
     @classmethod
     def is_mine(cls, data: bytes) -> bool:
         """Whether a message belongs here: its first field is the protocol."""
-        return data.startswith(first_bytes(cls.protocol))
+        return is_spoken(cls.protocol, data)
 
     def _called(self, wave: Wave, number: int) -> None:
         """Take part in a sum that a neighbour works at."""
@@ -98,33 +88,17 @@ class Collective:
         return {name: self._message(name, wave) for name in found if name in around}
 
     def _message(self, neighbour: str, wave: Wave) -> bytes:
-        parcel = wave.parcel(neighbour)
-        up, down = (base64.b64encode(part).decode() for part in (parcel.up, parcel.down))
-        said = {"epoch": wave.epoch, "parcel": [parcel.wanted, parcel.done, up, down]}
-        return bytes(
-            wire.Message(
-                protocol=self.protocol, network=self.network, sender=self.name,
-                said_settings=json.dumps(said),
-            ).SerializeToString()
-        )  # fmt: skip
+        said = {"epoch": wave.epoch, "parcel": parcel_words(wave.parcel(neighbour))}
+        return speak(self.protocol, self.network, self.name, said)
 
     def hear(self, peer: str, data: bytes) -> None:
         """Take a neighbour's message; a bad one is counted and changes nothing."""
-        try:
-            self._hear(peer, data)
-        except Exception:  # whatever a neighbour can make of a message
-            self.refused += 1
+        self.refused += not survives(lambda: self._hear(peer, said_by(peer, self.network, data)))
 
-    def _hear(self, peer: str, data: bytes) -> None:
-        message = wire.Message.FromString(data[:MOST_BYTES])
-        if message.sender != peer or message.network != self.network:
-            raise ValueError("not for this node")
-        said = json.loads(message.said_settings)
-        wanted, done, up, down = said["parcel"]
-        wave = self._fresh()
+    def _hear(self, peer: str, said: Any) -> None:
+        parcel, wave = read_parcel(said["parcel"]), self._fresh()
         if said["epoch"] != wave.epoch:
             return
-        parcel = Parcel(int(wanted), int(done), base64.b64decode(up), base64.b64decode(down))
         if not 0 <= parcel.wanted <= max(wave.wanted, wave.done) + 1:
             raise ValueError("a number out of turn")
         wave.hear(peer, parcel)

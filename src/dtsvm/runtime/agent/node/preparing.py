@@ -24,7 +24,6 @@ from dtsvm.data import Records, Schema, agree_schemas
 from dtsvm.errors import DtsvmError
 from dtsvm.prepare import Encoded, Plan, agreeing, encode
 from dtsvm.prepare.encode import join
-from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.agreed import (
     MOST_GENERATION,
     Agreed,
@@ -35,26 +34,26 @@ from dtsvm.runtime.agent.node.agreed import (
 from dtsvm.runtime.agent.node.identity import Identity
 from dtsvm.runtime.agent.node.masks import pairs
 from dtsvm.runtime.agent.node.names import check_name, is_task
+from dtsvm.runtime.agent.node.offers import Offers, check_fit
+from dtsvm.runtime.agent.node.spoken import is_spoken, said_by, speak, survives
 from dtsvm.runtime.agent.node.statement import WISHES, Statement
 from dtsvm.runtime.agent.node.wave import Tree, Wave, parcel_words, read_parcel
 from dtsvm.runtime.privacy.sums import NoisySums
 
 __all__ = ["Preparing", "is_preparing"]
 
-# Such messages have a protocol number of their own, and what they say in the field for text.
-PROTOCOL = 900
-_FIRST = wire.Message(protocol=PROTOCOL).SerializeToString()
-MOST_BYTES = 4_000_000
+PROTOCOL = 900  # see `spoken`
 MOST_NODES = 4096
 WAVES = ("first", "second", "third")  # one for every sum there may be
 MOST_GROUPS = 256
+MOST_JUMP = 1000  # generations that a neighbour may be ahead
 Floats = NDArray[np.float64]
 Steps = Generator[Floats, Floats, Agreed]
 
 
 def is_preparing(data: bytes) -> bool:
     """Whether a message belongs to preparation: its first field is the protocol."""
-    return data.startswith(_FIRST)
+    return is_spoken(PROTOCOL, data)
 
 
 @dataclass
@@ -126,6 +125,7 @@ class Preparing:
     _steps: Steps | None = None
     _taken: set[str] = field(default_factory=set)
     _met: set[str] = field(default_factory=set)  # heard from, in this generation
+    _offers: Offers = field(default_factory=Offers)
 
     def __post_init__(self) -> None:
         for task, one in self.labels.items():
@@ -171,7 +171,9 @@ class Preparing:
 
     def step(self, *, is_late: bool = False) -> None:
         """Go as far as what is known allows; `is_late`: whoever is not here is not waited for."""
-        if self.agreed is not None or not (self._is_whole() or is_late):
+        if self.agreed is None and is_late:
+            self._take_over(is_late=True)
+        if self.agreed is not None or (self.absent and not is_late):
             return
         try:
             self._follow()
@@ -191,8 +193,10 @@ class Preparing:
         named = {link for one in self._known.values() for link in one.links}
         return sorted(named - self._known.keys())
 
-    def _is_whole(self) -> bool:
-        return not self.absent
+    @property
+    def waits_for(self) -> list[str]:
+        """The neighbours whose part of a sum, or whose total, this node waits for."""
+        return sorted({name for wave in self._waves.values() for name in wave.lacks()})
 
     def _follow(self) -> None:
         epoch = self._find_epoch()
@@ -311,12 +315,7 @@ class Preparing:
             said["statements"] = [vars(one) for _, one in sorted(self._known.items())]
         if neighbour in self._late and self.agreed is not None:
             said["agreed"] = self.agreed.to_dict()
-        return bytes(
-            wire.Message(
-                protocol=PROTOCOL, network=self.network, sender=self.name,
-                said_settings=json.dumps(said),
-            ).SerializeToString()
-        )  # fmt: skip
+        return speak(PROTOCOL, self.network, self.name, said)
 
     def owes(self, neighbour: str) -> bool:
         """Whether a neighbour that was just heard is to be answered."""
@@ -327,22 +326,13 @@ class Preparing:
         """The neighbours that have not said which generation they have agreed on."""
         return [name for name in self.neighbours if name not in self._met]
 
-    # Being told
-
     def hear(self, peer: str, data: bytes) -> None:
         """Take a neighbour's message; a bad one is counted and changes nothing."""
-        try:
-            self._hear(peer, data)
-        except Exception:  # whatever a neighbour can make of a message
-            self.refused += 1
+        self.refused += not survives(lambda: self._hear(peer, said_by(peer, self.network, data)))
 
-    def _hear(self, peer: str, data: bytes) -> None:
-        message = wire.Message.FromString(data[:MOST_BYTES])
-        if message.sender != peer or message.network != self.network or len(data) > MOST_BYTES:
-            raise ValueError("not for this node")
-        said = json.loads(message.said_settings)
+    def _hear(self, peer: str, said: Any) -> None:
         generation = int(said["generation"])
-        if not 0 <= generation < MOST_GENERATION:
+        if not 0 <= generation < min(MOST_GENERATION, self.generation + MOST_JUMP):
             raise ValueError("a generation out of all range")
         fresh = [self._checked(entry) for entry in said.get("statements", ())]
         agreed = Agreed.from_dict(said["agreed"]) if said.get("agreed") else None
@@ -363,13 +353,23 @@ class Preparing:
         if generation == self.generation:
             self._met.add(peer)
         if agreed is not None and self.agreed is None and agreed.generation >= self.generation:
-            self._take_over(agreed)
+            self._offers.put(peer, agreed)
+            self._take_over()
         if said["epoch"] == self._epoch:
             for name, wave in self._waves.items():
                 wave.hear(peer, read_parcel(said["waves"][name]))
 
-    def _take_over(self, agreed: Agreed) -> None:
-        """Go on with what a neighbour has agreed on, if this node's own rows fit it."""
+    def _take_over(self, *, is_late: bool = False) -> None:
+        """Go on with what neighbours have agreed on, if it fits this node's rows and node.toml."""
+        own = self._known[self.name].schema
+        try:
+            agreed = self._offers.best(1 if is_late else min(2, len(self.neighbours)))
+            if agreed is None:
+                return
+            check_fit(agreed, self.labels, own, is_raw=self.is_raw, is_sparse=self.sparse)
+        except DtsvmError as error:
+            self.trouble = f"What the network agreed on is not taken over. {error}"
+            return
         found = agreed.strange(self.labels)
         if found is not None:
             task, label = found

@@ -98,11 +98,12 @@ class Roster:
     def stamps(self) -> dict[Pair, tuple[int, bool]]:
         """Return the last word about every two tasks: how often it was said, and what.
 
-        Who leaves takes along what it said; at the same stamp tasks train together.
+        Who leaves, or is heard no more, takes along what it said; at the same stamp tasks train
+        together.
         """
         last: dict[Pair, tuple[int, bool]] = {}
         for entry in self.entries.values():
-            for one, other, stamp, is_coupled in () if entry.has_left else entry.couples:
+            for one, other, stamp, is_coupled in () if self._is_gone(entry) else entry.couples:
                 said = (stamp, is_coupled)
                 last[one, other] = max(said, last.get((one, other), said))
         return last
@@ -148,6 +149,10 @@ class Roster:
     def last_change(self, nodes: Iterable[str]) -> int:
         """Return the round in which the newest of these nodes' entries was made."""
         return max((self.entries[node].round for node in nodes if node in self.entries), default=0)
+
+    def _is_gone(self, entry: Entry) -> bool:
+        """Whether a node has left, or nobody whom it says to hear hears it any more."""
+        return entry.has_left or bool(entry.heard and not self.neighbours(entry.name))
 
     def has_parted(self, node: str, other: str) -> bool:
         """Whether a link or a task that two nodes shared ended because one of them said so."""

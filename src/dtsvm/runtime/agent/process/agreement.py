@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from dtsvm.runtime.agent.node.agreed import Agreed
-from dtsvm.runtime.agent.node.collective import first_bytes
 from dtsvm.runtime.agent.node.preparing import Preparing, is_preparing
 from dtsvm.runtime.agent.node.refuse import PROTOCOL
+from dtsvm.runtime.agent.node.spoken import first_bytes
 from dtsvm.runtime.agent.node.timing import Timing
 from dtsvm.runtime.agent.process.asking import Beside
 from dtsvm.runtime.agent.process.control import listen
@@ -101,6 +101,8 @@ def _words(preparing: Preparing) -> str:
         return preparing.trouble
     if preparing.absent:
         return f"waits for the columns of {', '.join(preparing.absent[:12])}."
+    if preparing.waits_for:
+        return f"waits for {', '.join(preparing.waits_for)} to add up columns."
     return ""
 
 

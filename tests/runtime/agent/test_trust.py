@@ -1,0 +1,230 @@
+"""What a newcomer believes, and whose words hold when their speaker is gone."""
+
+import contextlib
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from meetings import Carrier, build, make_blocks
+from test_preparing import meet, table, talk
+
+from dtsvm.data import frame_records
+from dtsvm.problem import Network
+from dtsvm.runtime.agent.node import wire_pb2 as wire
+from dtsvm.runtime.agent.node.agreed import Labelled
+from dtsvm.runtime.agent.node.identity import Nameless
+from dtsvm.runtime.agent.node.preparing import WAVES, Preparing
+from dtsvm.runtime.agent.node.timing import Timing
+
+NETWORK = Network.complete(["a", "b", "c"])
+
+
+def agreed(**wishes):
+    nodes = meet(NETWORK, {name: table(i) for i, name in enumerate(NETWORK.nodes)}, **wishes)
+    talk(nodes, NETWORK, 20)
+    return nodes
+
+
+def newcomer(neighbours, rows=None, **wishes):
+    records = [frame_records(table(4) if rows is None else rows)]
+    return Preparing("z", 7, tuple(neighbours), records, Nameless(), incarnation=1, **wishes)
+
+
+def greet(late, nodes, liar=None, times=3):
+    for _ in range(times):
+        for name in late.neighbours:
+            nodes[name].hear("z", late.message(name))
+            if name == liar:
+                features = nodes[name].agreed.plan.features
+                forged = tuple(dataclasses.replace(f, scale=1e6 * f.scale) for f in features)
+                plan = dataclasses.replace(nodes[name].agreed.plan, features=forged)
+                kept = nodes[name].agreed
+                nodes[name].agreed = dataclasses.replace(kept, plan=plan)
+                late.hear(name, nodes[name].message("z"))
+                nodes[name].agreed = kept
+            else:
+                late.hear(name, nodes[name].message("z"))
+
+
+def test_a_newcomer_with_two_neighbours_asks_both():
+    nodes, late = agreed(), newcomer("ab")
+    greet(dataclasses.replace(late, neighbours=("a",)), nodes)
+    nodes["a"].hear("z", late.message("a"))
+    late.hear("a", nodes["a"].message("z"))
+    assert late.agreed is None
+    greet(late, nodes)
+    assert late.plan == nodes["a"].plan
+
+
+def test_a_second_neighbour_that_is_away_is_not_waited_for_without_end():
+    nodes, late = agreed(), newcomer(["a", "away"])
+    nodes["a"].hear("z", late.message("a"))
+    late.hear("a", nodes["a"].message("z"))
+    late.step()
+    assert late.agreed is None
+    late.step(is_late=True)
+    assert late.plan == nodes["a"].plan
+
+
+def test_neighbours_that_say_two_things_are_named_and_neither_is_believed():
+    nodes, late = agreed(), newcomer("ab")
+    greet(late, nodes, liar="b")
+    assert late.agreed is None
+    assert "Nodes a, b do not say the same. Ask their owners who is right" in late.trouble
+    late.step(is_late=True)
+    assert late.agreed is None
+
+
+def test_one_liar_among_three_neighbours_is_outvoted():
+    nodes, late = agreed(), newcomer("abc")
+    greet(late, nodes, liar="a")
+    assert late.plan == nodes["b"].plan
+    assert not late.trouble
+
+
+@pytest.mark.parametrize(
+    ("wishes", "words"),
+    [
+        ({"sparse": True}, "sparse is true here, and not there"),
+        ({"is_raw": True}, "[prepare] must stand in every node.toml, or in none"),
+    ],
+)
+def test_what_does_not_fit_the_newcomers_own_file_is_not_taken_over(wishes, words):
+    nodes, late = agreed(), newcomer("a", **wishes)
+    greet(late, nodes)
+    assert late.agreed is None
+    assert words in late.trouble
+
+
+def test_columns_of_another_kind_are_not_taken_over():
+    rows = table(4).assign(dose="often")
+    nodes, late = agreed(), newcomer("a", rows)
+    greet(late, nodes)
+    assert late.agreed is None
+    assert "'dose' as" in late.trouble
+
+
+def test_labels_the_other_way_round_are_not_taken_over():
+    nodes = agreed(labels={"flu": Labelled(("no", "yes"))})
+    late = newcomer("a", labels={"flu": Labelled(("yes", "no"))})
+    greet(late, nodes)
+    assert late.agreed is None
+    assert "['no', 'yes'] there, and ['yes', 'no'] in node.toml here" in late.trouble
+
+
+def test_what_a_node_said_of_tasks_goes_with_it_and_comes_back_with_it():
+    names = ["a", "b", "c"]
+    blocks = make_blocks(names, ["one", "two"])
+    timing = Timing(evict_seconds=1.0)
+    nodes = build(Network.complete(names), blocks, couple=False, timing=timing)
+    carrier = Carrier(nodes)
+    carrier.meet()
+    nodes[2].presence.said = {("one", "two"): (2**31 - 1, True)}  # nobody could outbid that
+    nodes[2].say(nodes[2].presence.said)
+
+    def groups(*some):
+        for _ in range(30):
+            carrier.tick()
+        return [node.groups() for node in some]
+
+    together, apart = [["one", "two"]], [["one"], ["two"]]
+    assert groups(*nodes) == [together] * 3
+    del carrier.nodes["c"]
+    assert groups(*nodes[:2]) == [apart] * 2
+    carrier.nodes["c"] = nodes[2]
+    assert groups(*nodes) == [together] * 3
+
+
+def counts_of(change):
+    """Another term of the sums of preparation."""
+
+    def lie(node):
+        true = node._agreeing
+
+        def agreeing(*given):
+            steps = true(*given)
+            sent = None
+            while True:
+                try:
+                    sent = yield change(steps.send(sent))
+                except StopIteration as end:
+                    return end.value
+
+        node._agreeing = agreeing
+
+    return lie
+
+
+def says(**given):
+    """Another word in every message."""
+
+    def lie(node):
+        true = node.message
+
+        def message(neighbour):
+            said = wire.Message.FromString(true(neighbour))
+            words = json.loads(said.said_settings)
+            said.said_settings = json.dumps({**words, **given})
+            return said.SerializeToString()
+
+        node.message = message
+
+    return lie
+
+
+def never_the_same(node):
+    """Begin anew with every message."""
+    true = node.message
+
+    def message(neighbour):
+        node.incarnation += 1
+        node._begin_generation(node.generation)
+        return true(neighbour)
+
+    node.message = message
+
+
+def names_nobody(node):
+    node.neighbours = (*node.neighbours, "nobody")
+    node._begin_generation(node.generation)
+
+
+PREPARING_LIES = {
+    "counts below zero": counts_of(lambda term: term - 1e6),
+    "counts without end": counts_of(lambda term: term + 2.0**39),
+    "counts of noise": counts_of(lambda term: term + np.sin(np.arange(len(term)))),
+    "a term too short": counts_of(lambda term: term[1:]),
+    "waves of garbage": says(waves={name: [1, 0, "AAAA", "AAAA"] for name in WAVES}),
+    "a sum far ahead": says(waves={name: [2**60, 2**59, "", ""] for name in WAVES}),
+    "another epoch": says(epoch=5),
+    "an agreement of its own": says(has_plan=True, agreed={"plan": None, "classes": {},
+                                    "by_label": [], "counts": {}, "generation": 0}),
+    "a generation far ahead": says(generation=2**31 - 1),
+    "begins anew all the time": never_the_same,
+    "a neighbour that is nobody": names_nobody,
+    "labels without end": says(statements=[{"labels": ["x"] * 10**4}]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", [Network.ring, Network.complete])
+@pytest.mark.parametrize("lie", PREPARING_LIES)
+def test_a_liar_in_preparation_ends_nobody_and_the_honest_agree_or_say_why_not(lie, shape):
+    network = shape(list("abcde"))
+    nodes = meet(network, {name: table(i) for i, name in enumerate(network.nodes)}, min_count=3)
+    PREPARING_LIES[lie](nodes["c"])
+    for turn in range(40):
+        for name, one in nodes.items():
+            with contextlib.suppress(ValueError) if name == "c" else contextlib.nullcontext():
+                one.step(is_late=turn > 25)
+                for other in network.neighbours(name):
+                    nodes[other].hear(name, one.message(other))
+    honest = [nodes[name] for name in "abde"]
+    plans = [one.plan for one in honest if one.plan is not None]
+    assert all(plan == plans[0] for plan in plans)
+    for plan in plans:
+        numbers = [[f.mean, f.scale] for f in plan.features]
+        assert np.isfinite(numbers).all()
+    print(f"{lie:28} {len(plans)} of 4 agreed; {honest[0].trouble}")
+    said = [one.plan or one.trouble or one.absent or one.waits_for for one in honest]
+    assert all(said)

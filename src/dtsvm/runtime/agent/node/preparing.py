@@ -37,7 +37,7 @@ from dtsvm.runtime.agent.node.names import check_name, is_task
 from dtsvm.runtime.agent.node.offers import Offers, check_fit
 from dtsvm.runtime.agent.node.spoken import is_spoken, said_by, speak, survives
 from dtsvm.runtime.agent.node.statement import WISHES, Statement
-from dtsvm.runtime.agent.node.wave import Tree, Wave, parcel_words, read_parcel
+from dtsvm.runtime.agent.node.wave import Tree, Wave, parcel_words, reached, read_parcel
 from dtsvm.runtime.privacy.sums import NoisySums
 
 __all__ = ["Preparing", "is_preparing"]
@@ -45,8 +45,7 @@ __all__ = ["Preparing", "is_preparing"]
 PROTOCOL = 900  # see `spoken`
 MOST_NODES = 4096
 WAVES = ("first", "second", "third")  # one for every sum there may be
-MOST_GROUPS = 256
-MOST_JUMP = 1000  # generations that a neighbour may be ahead
+MOST_GROUPS, MOST_JUMP = 256, 1000  # tasks; generations that a neighbour may be ahead
 Floats = NDArray[np.float64]
 Steps = Generator[Floats, Floats, Agreed]
 
@@ -167,13 +166,12 @@ class Preparing:
         """How columns become features, once that is agreed."""
         return self.agreed.plan if self.agreed else None
 
-    # Going on
-
     def step(self, *, is_late: bool = False) -> None:
         """Go as far as what is known allows; `is_late`: whoever is not here is not waited for."""
         if self.agreed is None and is_late:
             self._take_over(is_late=True)
-        if self.agreed is not None or (self.absent and not is_late):
+        is_latecomer = self._offers.by and len(reached(self.name, self._links())) == 1
+        if self.agreed is not None or is_latecomer or (self.absent and not is_late):
             return
         try:
             self._follow()
@@ -287,7 +285,8 @@ class Preparing:
         ]
 
     def _secrets(self) -> list[tuple[bytes, bool]]:
-        others = pairs(self.name, sorted(self._known), self.neighbours)
+        tree = reached(self.name, self._links())  # who adds up: masks of others would not cancel
+        others = pairs(self.name, sorted(tree), [n for n in self.neighbours if n in tree])
         halves = {other: bytes.fromhex(self._known[other].agreement) for other in others}
         return [(self.identity.shared(half), self.name < other) for other, half in halves.items()]
 

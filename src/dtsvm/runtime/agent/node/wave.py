@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dtsvm.runtime.agent.node.masks import WIDTH, add, decode, encode, masked
 
-__all__ = ["Parcel", "Tree", "Wave", "parcel_words", "read_parcel"]
+__all__ = ["Parcel", "Tree", "Wave", "parcel_words", "reached", "read_parcel"]
 
 Floats = NDArray[np.float64]
 Words = NDArray[np.uint64]
@@ -44,13 +44,27 @@ class Tree:
         >>> Tree.of("b", [("a", "b"), ("b", "c"), ("a", "c")])
         Tree(parent='a', children=(), depth=1)
         """
-        around: dict[str, set[str]] = {name: set()}
-        for one, other in links:
-            around.setdefault(one, set()).add(other)
-            around.setdefault(other, set()).add(one)
+        around = _around(name, links)
         parent, depth = _from(_centre(around), around)
         children = tuple(sorted(n for n, by in parent.items() if by == name))
         return cls(parent.get(name), children, depth)
+
+
+def reached(name: str, links: Iterable[tuple[str, str]]) -> set[str]:
+    """Return the nodes that links join with one, itself too.
+
+    >>> sorted(reached("b", [("a", "b"), ("c", "d")]))
+    ['a', 'b']
+    """
+    return set(_from(name, _around(name, links))[0])
+
+
+def _around(name: str, links: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
+    around: dict[str, set[str]] = {name: set()}
+    for one, other in links:
+        around.setdefault(one, set()).add(other)
+        around.setdefault(other, set()).add(one)
+    return around
 
 
 def _centre(around: dict[str, set[str]]) -> str:

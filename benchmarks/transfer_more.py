@@ -109,4 +109,4 @@ def cost_table(lines: list[dict[str, Any]]) -> str:
 
 
 def _cell(one: dict[str, Any]) -> str:
-    return f"{one['rounds']:,.0f}, {one['bytes'] / 1e6:,.0f}, {one['seconds']:.2f}"
+    return f"{one['rounds']:,.0f}, {one['bytes'] / 1e6:,.0f}, {one['seconds']:.3f}"

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[3]
 def test_honest_processes_are_certified_at_their_own_optimum_after_a_liar(lie):
     words = [sys.executable, "-m", "benchmarks.agent_attacks", "--shape", "ring", lie]
     ran = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=300)
-    found = re.search(r"alive (\w+) .*off (\S+) .*memory (\S+) MB .*log (\S+) kB", ran.stdout)
+    found = re.search(r"alive (\w+) .*off (\S+) .*memory\s+(\S+) MB .*log (\S+) kB", ran.stdout)
     assert found, ran.stdout + ran.stderr
     print(ran.stdout)
     is_alive, off, memory, log = found.groups()

@@ -171,8 +171,10 @@ class Certifier:
         """Begin to certify where it is time for that: all are calm, or just to show progress."""
         self._n_rounds += 1
         age = self._n_rounds
-        if not is_calm and age < self._next_look and self._seen == self.sums.changes:
+        changes = self.sums.changes
+        if not is_calm and age < self._next_look and self._seen == changes:
             return  # nothing is due, and nothing has come
+        self._seen = changes  # what is begun here is looked at once more
         self.follow()
         for team in self.teams:
             look, wave = self._looks[team.group], self._wave(team)
@@ -187,7 +189,6 @@ class Certifier:
                 self._add(wave, self._found(team))
         self.follow()
         self._next_look = min((look.milestone for look in self._looks.values()), default=0)
-        self._seen = self.sums.changes
 
     def is_waiting(self, now: float) -> bool:
         """Whether certificates are being made that may be ready in time."""

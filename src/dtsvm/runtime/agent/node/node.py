@@ -142,13 +142,12 @@ class Node(Answers):
 
     def _follow_sums(self) -> bool:
         """Let totals that have come take effect; return whether there is a new level."""
+        self._followed = self.sums.changes
         for late in (self.scaler, self.handover):
             if late.has_news:
                 late.apply()
                 self.certifier.doubt()
-        has_new_level = self.balancer.has_news and self.balancer.apply()
-        self._followed = self.sums.changes
-        return has_new_level
+        return self.balancer.has_news and self.balancer.apply()
 
     @property
     def _age(self) -> int:

@@ -254,3 +254,13 @@ def test_n_iter_is_the_number_of_rounds(data):
     X, y, task, node = data
     clf = DTSVM("ring", C=0.3).fit(X, y, task=task, node=node)
     assert clf.n_iter_ == clf.info_.n_rounds == len(clf.history_)
+
+
+@pytest.mark.parametrize("seed", [5, 6, 7, 8])
+def test_one_node_with_features_of_a_large_scale_is_certified_soon(seed):
+    rng = np.random.default_rng(seed)
+    X = 10 * rng.normal(size=(120, 3))
+    y = np.where(X[:, 0] + 5 * rng.normal(size=120) > 0, 1, -1)
+    info = DTSVM().fit(X, y).info_
+    assert info.gap <= 1e-4
+    assert info.n_rounds < 1000

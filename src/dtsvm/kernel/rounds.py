@@ -106,6 +106,7 @@ TAIL, BAND = 60, 4.0  # from which age on disagreement and movement count, and h
 MOST, LEAST = 5.0, 1.2  # how far a check believes them, and the least change that is made
 BIAS_LEAST, BIAS_MOST = 0.5, 2.0  # how far the bias may go its own way
 LEVEL_LEAST, LEVEL_MOST = 0.01, 1000.0  # how far all checks together may lead from the start
+HARD = 300  # sweeps in a round that an agent whose bias no link holds should not need
 TINY = 1e-300
 
 FIRST_LEAP = 40  # no leap at an earlier check, unless warm
@@ -1285,15 +1286,18 @@ def renew(rows: Rows, agents: Agents, ends: Ends, past: Past, has_leapt: bool) -
 
 
 def loosen(agents: Agents) -> None:
-    """Hold free biases that have not come to rest less firmly.
+    """Hold free biases that have not come to rest less firmly, and too loose ones more firmly.
 
     One that has not since the last check, half as many rounds ago, is held a fifth as firmly: a
-    bias that no link holds may have far to go, at a constant pace.
+    bias that no link holds may have far to go, at a constant pace. Where it is so loose that the
+    agent cannot solve its own problem, one row against the other, it is held five times as firmly.
     """
     for n in range(agents.used.shape[0]):
         a = agents.used[n]
         if agents.prox[a, 0] > 0.0 or agents.prox[a, 1] > 0.0:
-            if agents.drift[a] > 0.25 * agents.drift_before[a]:
+            if agents.sweeps[a] >= HARD:
+                agents.hold[a] = min(agents.hold[a] * MOST, 1.0)
+            elif agents.drift[a] > 0.25 * agents.drift_before[a]:
                 agents.hold[a] = max(agents.hold[a] / MOST, 1e-4)
             agents.drift_before[a] = agents.drift[a]
 

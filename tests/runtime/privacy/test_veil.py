@@ -24,7 +24,7 @@ def solved(X, y, z, settings, veil=None, weight=None):
     (slot,) = state.add_agents([0], [0]).tolist()
     state.add_rows(slot, X, y, weight)
     ends = Ends(state, veil)
-    ends.relink({("t", "b", "t"): True}, {"t": Holding(slot)})
+    ends.relink({("t", "b", "t"): True}, {"t": Holding(slot)}, lambda _: False)
     state.know(Elsewhere(size={slot: 2.0}, flow={slot: 1.0}, square={slot: 0.3}))
     state.prepare()
     state.tables.ends.open("state")[ends.halves["t", "b", "t"]] = z

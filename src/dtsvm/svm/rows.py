@@ -161,12 +161,11 @@ def _check_finite(rows: Any) -> None:
     if issparse(rows):
         _check_finite_values(rows)
         return
-    # One pass without a mask as large as the rows; what cannot be squared is not finite here.
     with np.errstate(over="ignore", invalid="ignore"):
-        flat = rows.reshape(-1) if rows.flags.c_contiguous else None
-        squares = np.einsum("ij,ij->", rows, rows) if flat is None else flat @ flat
-    if math.isfinite(squares):
-        return
+        # One pass without a mask as large as the rows; what cannot be squared is not finite here.
+        # Not a product of BLAS: its threads would stay awake beside the first rounds.
+        if math.isfinite(np.einsum("ij,ij->", rows, rows)):
+            return
     _refuse_large(rows)
     bad = np.argwhere(~np.isfinite(rows))
     if len(bad):

@@ -32,7 +32,7 @@ __all__ = ["SIZES", "WAYS"]
 SIZES = {
     "small nodes": ((10_000, 20, 10, 60), (40, 5, 4, 20)),
     "large nodes": ((100, 400, 200, 60), (10, 20, 20, 20)),
-    "MNIST": ((100, 0, 784, 30), (10, 0, 784, 20)),
+    "MNIST": ((100, 0, 784, 60), (10, 0, 784, 20)),
 }
 # Processes (0: memory), threads, which part of the nodes, and whether processes are strangers.
 WAYS = {

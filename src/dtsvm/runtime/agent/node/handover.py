@@ -20,13 +20,14 @@ from dtsvm.rounds import State
 from dtsvm.runtime.agent.node.bounds import Bounds
 from dtsvm.runtime.agent.node.summing import HANDOVER, Summing
 from dtsvm.runtime.agent.node.team import Team
+from dtsvm.runtime.agent.node.team_sums import TeamSums
 
 __all__ = ["Handover"]
 
 Floats = NDArray[np.float64]
 
 
-class Handover:
+class Handover(TeamSums):
     """One node's part in keeping what others left behind.
 
     Parameters
@@ -38,10 +39,7 @@ class Handover:
     """
 
     def __init__(self, state: State, sums: Summing) -> None:
-        self.state, self.sums = state, sums
-        self.n_lies = 0  # totals that no honest nodes could have
-        self._teams: list[Team] = []  # that have something to add up
-        self._applied: set[str] = set()
+        super().__init__(state, sums, HANDOVER)
 
     def begin(self, teams: list[Team], is_needed: bool) -> None:
         """Begin anew after the network has changed; `is_needed`, as all see: somebody parted."""
@@ -64,26 +62,9 @@ class Handover:
             term[1 + task] += offset[1]
         return term.ravel()
 
-    @property
-    def is_known(self) -> bool:
-        """Whether all offsets here are those that sum to zero."""
-        return len(self._applied) == len(self._teams)
-
-    @property
-    def has_news(self) -> bool:
-        """Whether there is a total that has not taken effect."""
-        return any(
-            team.group not in self._applied and self.sums.wave(HANDOVER, team).done
-            for team in self._teams
-        )
-
     def apply(self) -> None:
         """Take every agent's share of the totals off its offset."""
-        for team in self._teams:
-            total = self.sums.wave(HANDOVER, team).total
-            if team.group in self._applied or total is None:
-                continue
-            self._applied.add(team.group)
+        for team, total in self._news():
             rest = total.reshape(1 + len(team.members), -1)
             agents, n = team.agents.tolist(), sum(team.members)
             bounds = Bounds.of(team, self.state.settings, self.state.n_features)

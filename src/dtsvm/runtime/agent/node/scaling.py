@@ -11,6 +11,7 @@ import numpy as np
 from dtsvm.rounds import State
 from dtsvm.runtime.agent.node.summing import SCALE, Summing
 from dtsvm.runtime.agent.node.team import Team
+from dtsvm.runtime.agent.node.team_sums import TeamSums
 
 __all__ = ["Scaler"]
 
@@ -18,7 +19,7 @@ MOST_RATIO = 2.0**24  # to what the roster says, at the most
 LEAST = 1e-12  # as in `rounds.plan`
 
 
-class Scaler:
+class Scaler(TeamSums):
     """One node's part in finding the mean square.
 
     Parameters
@@ -32,10 +33,8 @@ class Scaler:
     """
 
     def __init__(self, state: State, sums: Summing, is_on: bool) -> None:
-        self.state, self.sums, self.is_on = state, sums, is_on
-        self.n_lies = 0  # totals that no honest nodes could have
-        self._teams: list[Team] = []
-        self._applied: set[str] = set()
+        super().__init__(state, sums, SCALE)
+        self.is_on = is_on
         self._last: dict[int, float] = {}  # by agent
 
     def begin(self, teams: list[Team]) -> None:
@@ -54,26 +53,9 @@ class Scaler:
             term = np.array([min(scaled, MOST_RATIO * max(len(rows), 1)), len(rows)])
             self.sums.wave(SCALE, team).begin(1, term)
 
-    @property
-    def is_known(self) -> bool:
-        """Whether all here is exact."""
-        return not self.is_on or len(self._applied) == len(self._teams)
-
-    @property
-    def has_news(self) -> bool:
-        """Whether there is a total that has not taken effect."""
-        return any(
-            team.group not in self._applied and self.sums.wave(SCALE, team).done
-            for team in self._teams
-        )
-
     def apply(self) -> None:
         """Go on with what the totals say."""
-        for team in self._teams:
-            total = self.sums.wave(SCALE, team).total
-            if team.group in self._applied or total is None:
-                continue
-            self._applied.add(team.group)
+        for team, total in self._news():
             scaled, n_rows = total.tolist()
             ratio = scaled / n_rows if n_rows >= 1 else 1.0
             if not 1.0 / MOST_RATIO <= ratio <= MOST_RATIO:

@@ -69,7 +69,7 @@ def _consecutive(array: NDArray[Any]) -> tuple[list[Any], NDArray[np.int64]] | N
 
 
 def _none_at(array: NDArray[Any]) -> NDArray[np.int64]:
-    return np.flatnonzero([value is None or value != value for value in array])
+    return np.flatnonzero([_is_missing(value) for value in array])
 
 
 def find_classes(

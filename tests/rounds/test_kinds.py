@@ -57,7 +57,7 @@ def test_the_network_ends_at_the_pooled_optimum_whatever_the_bias(seed, bias, ki
     best, weights = solve_kinds(*rows, chosen, square)
     assert info.objective >= best * (1 - 1e-8) - 1e-9
     assert (info.objective - best) <= max(info.gap, 1e-7) * best + 1e-9
-    common, specific = average(state)
+    common, specific = average(state).swapaxes(0, 1)
     for t in range(2):
         agent = int(np.flatnonzero(state.tables.agents["task"] == t)[0])
         found = (common[agent] + specific[agent])[:-1]

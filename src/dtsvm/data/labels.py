@@ -101,6 +101,8 @@ def find_labels(y: NDArray[Any], what: tuple[list[Any], NDArray[np.int64]]) -> l
     is_mixed = y.dtype == object and len(tasks) > 1  # each task may have labels of its own kind
     if len(y) and not is_mixed and not are_labels(y):
         check_classification_targets(y)
+    if len(tasks) > 1 and (pair := _pair(y)):
+        return _labels_of_pair(y == pair[-1], what, pair)
     found = []
     for t in range(len(tasks)):
         mine = y if len(tasks) == 1 else y[index == t]
@@ -109,6 +111,18 @@ def find_labels(y: NDArray[Any], what: tuple[list[Any], NDArray[np.int64]]) -> l
             check_classification_targets(mine)
         found.append(distinct(mine))
     return found
+
+
+def _labels_of_pair(
+    is_second: NDArray[np.bool_], what: tuple[list[Any], NDArray[np.int64]], pair: list[Any]
+) -> list[list[Any]]:
+    """Every task's labels where all rows have one of at most two, from counts."""
+    tasks, index = what
+    if len(pair) == 1:
+        return [pair if n else [] for n in np.bincount(index, minlength=len(tasks)).tolist()]
+    n = np.bincount(index, minlength=len(tasks)).tolist()
+    second = np.bincount(index[is_second], minlength=len(tasks)).tolist()
+    return [pair[int(b == a) : 1 + int(b > 0)] for a, b in zip(n, second, strict=True)]
 
 
 def name_classes(
@@ -210,10 +224,8 @@ def _listed(labels: Sequence[Any]) -> str:
 
 def distinct(labels: Any) -> list[Any]:
     """The different labels: sorted if they compare, else in order of appearance."""
-    if isinstance(labels, np.ndarray) and labels.dtype.kind in "iuf" and len(labels):
-        first, last = labels.min(), labels.max()
-        if ((labels == first) | (labels == last)).all():  # the two of most tasks
-            return [first.item()] if first == last else [first.item(), last.item()]
+    if isinstance(labels, np.ndarray) and (pair := _pair(labels)):
+        return pair
     plain = list(dict.fromkeys(labels if isinstance(labels, list) else np.asarray(labels).tolist()))
     try:
         return sorted(plain)
@@ -221,9 +233,19 @@ def distinct(labels: Any) -> list[Any]:
         return plain
 
 
+def _pair(labels: NDArray[Any]) -> list[Any]:
+    """The different labels, sorted, if they are numbers and one or two, as of most tasks."""
+    if labels.dtype.kind not in "iuf" or not len(labels):
+        return []
+    first, last = labels.min(), labels.max()
+    if not ((labels == first) | (labels == last)).all():
+        return []
+    return [first.item()] if first == last else [first.item(), last.item()]
+
+
 def all_labels(classes: Iterable[Sequence[Any]]) -> NDArray[Any]:
     """Return every label of every task, once."""
-    found = distinct(np.array([label for pair in classes for label in pair], object))
+    found = distinct([label for pair in classes for label in pair])
     is_alike = len({type(label) for label in found}) == 1
     return np.array(found) if is_alike else np.array(found, object)
 
@@ -302,8 +324,9 @@ def task_codes(
 ) -> NDArray[np.int64]:
     """Return where each row's label stands among its task's."""
     tasks, index = what
-    if len(tasks) == 1:
-        return label_codes(y, classes[tasks[0]])
+    first = classes[tasks[0]] if tasks else ()
+    if all(classes[task] == first for task in tasks[1:]):
+        return label_codes(y, first)
     codes = np.empty(len(y), np.int64)
     for t, task in enumerate(tasks):
         codes[index == t] = label_codes(y[index == t], classes[task])

@@ -9,7 +9,7 @@ ctypedef Py_ssize_t Int
 
 cdef double INF, AHEAD, SCALE, BAND, MOST, LEAST, BIAS_LEAST, BIAS_MOST, LEVEL_LEAST, LEVEL_MOST
 cdef double TINY, RIDGE, MOST_LEAP
-cdef Int HARD, FIRST_CHECK, LAST_CHECK, WARM_FIRST, TAIL, FIRST_LEAP, SPAN, WARM_SPAN, N_SHOWN
+cdef Int HARD, CARE, MOST_CARE, FIRST_CHECK, LAST_CHECK, WARM_FIRST, TAIL, FIRST_LEAP, SPAN, WARM_SPAN, N_SHOWN
 cdef Int NEVER, STEPS, N_PRODUCTS
 
 @cython.final
@@ -26,11 +26,11 @@ cdef class Rows:
 
 @cython.final
 cdef class Agents:
-    cdef long long[::1] used, first_row, n_rows, first_end, n_ends, n_listed, sweeps
+    cdef long long[::1] used, first_row, n_rows, first_end, n_ends, n_listed, sweeps, care
     cdef double[:, :, ::1] gain, estimate, offset
     cdef double[:, ::1] prox, pull, decision, level, start, reg
-    cdef unsigned char[::1] has_offset, is_relay
-    cdef double[::1] travel, wake, norm, drift, size, hold, drift_before
+    cdef unsigned char[::1] has_offset, is_relay, is_hasty
+    cdef double[::1] travel, wake, norm, drift, size, hold, drift_before, apart
 
 @cython.final
 cdef class Ends:
@@ -70,6 +70,7 @@ cdef class Work:
     cdef int[::1] slept
     cdef Int n_slept, begin, end, n_listed, looks, sweeps
     cdef double wake, travel, d_weights, d_bias, violation
+    cdef bint is_hasty
 
 @cython.final
 cdef class Job:
@@ -187,7 +188,10 @@ cpdef void keep_estimates(Agents agents, Past past) noexcept nogil
 @cython.locals(i=Int, c=Int, j=Int, k=Int, n=Int)
 cpdef void renew(Rows rows, Agents agents, Ends ends, Past past, bint has_leapt) noexcept nogil
 @cython.locals(n=Int, a=Int)
-cpdef void loosen(Agents agents) noexcept nogil
+cdef void loosen(Agents agents) noexcept nogil
+@cython.locals(n=Int, a=Int, k=Int, h=Int, g=Int, found=double)
+cdef void take_care(Agents agents, Ends ends) noexcept nogil
+cpdef void revise(Agents agents, Ends ends) noexcept nogil
 @cython.locals(s=Int, n=Int, j=Int, k=Int, first=Int, has_leapt=bint, has_products=bint)
 cdef void check(Int age, Rows rows, Agents agents, Ends ends, Sets sets, Past past) noexcept nogil
 
@@ -247,12 +251,12 @@ cpdef object close_round(Rows rows, Agents agents, Ends ends, Sets sets, Past pa
 cpdef bint is_over(Job job) noexcept nogil
 @cython.locals(looks=Int, n=Int)
 cpdef object run(Rows rows, Agents agents, Ends ends, Sets sets, Past past, Work work, Sums sums, Job job)
-@cython.locals(k=Int, i=Int, j=Int, found=Int)
-cdef void join(long long[::1] root, long long[::1] number, long long[::1] a, long long[::1] b) noexcept nogil
+@cython.locals(k=Int, h=Int, i=Int, j=Int, found=Int)
+cdef void join(const long long[::1] ids, const long long[::1] owner, const long long[::1] twin, const unsigned char[::1] chosen, long long[::1] root, long long[::1] number) noexcept nogil
 
 # Set-up
 cdef Int n_ends_of(Ends ends) noexcept nogil
-cpdef object mean_of_parts(object part, Int c, Agents agents)
+cpdef object mean_of_parts(object common, object specific, Agents agents)
 @cython.locals(n=Int, i=Int, a=Int, k=Int, h=Int, s=Int, n_nodes=Int, n_noted=Int, before=Int, last=Int)
 cdef void lay_ends(Sets sets, Agents agents, Ends ends, unsigned char[::1] has_across) noexcept nogil
 @cython.locals(i=Int, a=Int, t=Int, s=Int)
@@ -265,11 +269,17 @@ cdef Int n_firsts_of(Ends ends) noexcept nogil
 cdef Int join_set(Int s, const long long[::1] number, const long long[::1] node, Ends ends, long long[::1] joined) noexcept nogil
 @cython.locals(i=Int, u=Int, v=Int)
 cdef void number_pairs(const long long[::1] index, long long[::1] keys, Int n) noexcept nogil
+@cython.locals(i=Int)
+cdef void part_pairs(const long long[::1] keys, Int n, long long[:, ::1] pairs) noexcept nogil
 @cython.locals(n=Int, i=Int, k=Int)
 cdef void count_keys(const long long[::1] keys, long long[::1] starts, long long[::1] order) noexcept nogil
+@cython.locals(i=Int, most=Int)
+cdef Int largest(const long long[::1] slots, const long long[::1] column) noexcept nogil
+@cython.locals(i=Int, k=Int)
+cdef void count_slots(const long long[::1] slots, const long long[::1] column, long long[::1] starts, long long[::1] out) noexcept nogil
 @cython.locals(n_found=Int, i=Int, k=Int)
 cdef Int number_keys(const long long[::1] keys, long long[::1] place, long long[::1] found, long long[::1] index) noexcept nogil
 @cython.locals(n=Int, a=Int, j=Int, k=Int)
 cdef void average_parts(const long long[::1] part, Int c, Agents agents, double[:, ::1] total, double[::1] count) noexcept nogil
 @cython.locals(i=Int, j=Int)
-cdef void share_out(const long long[::1] part, double[:, ::1] total, double[:, ::1] out) noexcept nogil
+cdef void share_out(const long long[::1] part, Int c, double[:, ::1] total, double[:, :, ::1] out) noexcept nogil

@@ -40,6 +40,7 @@ __all__ = [
     "Sets",
     "Sums",
     "Work",
+    "agreeing",
     "apply_leap",
     "arrange",
     "average",
@@ -48,7 +49,6 @@ __all__ = [
     "certify_set",
     "close_round",
     "conclude",
-    "connected",
     "constants",
     "count_round",
     "decide_leap",
@@ -64,7 +64,6 @@ __all__ = [
     "lean",
     "linked_agents",
     "local_steps",
-    "loosen",
     "may_look",
     "mean_of_parts",
     "measure",
@@ -72,10 +71,12 @@ __all__ = [
     "measure_set",
     "next_check",
     "note_end",
+    "order_by",
     "pull",
     "receive",
     "remember",
     "renew",
+    "revise",
     "run",
     "send",
     "set_graph",
@@ -107,6 +108,7 @@ MOST, LEAST = 5.0, 1.2  # how far a check believes them, and the least change th
 BIAS_LEAST, BIAS_MOST = 0.5, 2.0  # how far the bias may go its own way
 LEVEL_LEAST, LEVEL_MOST = 0.01, 1000.0  # how far all checks together may lead from the start
 HARD = 300  # sweeps in a round that an agent whose bias no link holds should not need
+CARE, MOST_CARE = 10, 100  # times the usual sweeps, where residuals grow
 TINY = 1e-300
 
 FIRST_LEAP = 40  # no leap at an earlier check, unless warm
@@ -158,6 +160,8 @@ class Agents:
     reg : (·, 3), ε of the common and the specific weights, and of the specific bias: 0 if it is
     free, infinite if there is none
     hold, drift_before : of a bias that no link holds, see `loosen`
+    care : how many times the usual sweeps an agent may take, see `take_care`
+    is_hasty : whether the last ended before its problem was solved. apart : at the last check
     """
 
     def __init__(self, columns: dict[str, NDArray[Any]]) -> None:
@@ -176,6 +180,11 @@ class Agents:
         self.level, self.start, self.size = columns["level"], columns["start"], columns["size"]
         self.reg, self.is_relay = columns["reg"], columns["is_relay"]
         self.hold, self.drift_before = columns["hold"], columns["drift_before"]
+        self.care, self.is_hasty, self.apart = (
+            columns["care"],
+            columns["is_hasty"],
+            columns["apart"],
+        )
 
 
 class Ends:
@@ -267,9 +276,9 @@ class Sums:
         by_team = ("members", "share", "loss", "slant", "plus", "minus")
         wide = ("specific", "pull", "room", "positive", "negative")
         scratch = ("common", "w", "seen", "dual", "total", "one", "other")
-        arrays = {name: np.zeros(n_teams) for name in by_team}
-        arrays |= {name: np.zeros((n_teams, p1)) for name in wide}
-        arrays |= {name: np.zeros(p1) for name in scratch}
+        arrays = dict(zip(by_team, np.zeros((len(by_team), n_teams)), strict=True))
+        arrays |= zip(wide, np.zeros((len(wide), n_teams, p1)), strict=True)
+        arrays |= zip(scratch, np.zeros((len(scratch), p1)), strict=True)
         self.arrays = arrays
         self.members, self.share, self.loss = arrays["members"], arrays["share"], arrays["loss"]
         self.slant, self.plus, self.minus = arrays["slant"], arrays["plus"], arrays["minus"]
@@ -290,6 +299,7 @@ class Work:
 
     begin, end : of the agent's rows. n_listed, wake, travel : of screening, see `sweep`
     n_slept : rows that fell asleep in a sweep. looks, sweeps, violation : what a solve came to
+    is_hasty : whether it ended before it was as good as it should be
     d_weights, d_bias : D
     """
 
@@ -302,6 +312,7 @@ class Work:
     looks: int
     sweeps: int
     violation: float
+    is_hasty: bool
     d_weights: float
     d_bias: float
 
@@ -604,6 +615,7 @@ def solve(
         work.sweeps += 1
     work.looks = looks
     work.violation = violation
+    work.is_hasty = violation > target
 
 
 def solve_rows(
@@ -703,8 +715,9 @@ def local_step(
         work.travel = agents.travel[a]
         solve(
             rows, work, moved, shrink * (0.1 if is_free else 1.0), job.floor,
-            job.max_free if is_free else job.max_sweeps + age // 25,
+            job.max_free if is_free else agents.care[a] * (job.max_sweeps + age // 25),
         )  # fmt: skip
+        agents.is_hasty[a] = work.is_hasty
         agents.n_listed[a], agents.wake[a] = work.n_listed, work.wake
         agents.travel[a], agents.sweeps[a] = work.travel, work.sweeps
         looks = work.looks
@@ -1285,6 +1298,12 @@ def renew(rows: Rows, agents: Agents, ends: Ends, past: Past, has_leapt: bool) -
         set_gain(agents.used[n], rows, agents, ends)
 
 
+def revise(agents: Agents, ends: Ends) -> None:
+    """Change, at a check, what every agent decides by itself."""
+    loosen(agents)
+    take_care(agents, ends)
+
+
 def loosen(agents: Agents) -> None:
     """Hold free biases that have not come to rest less firmly, and too loose ones more firmly.
 
@@ -1300,6 +1319,25 @@ def loosen(agents: Agents) -> None:
             elif agents.drift[a] > 0.25 * agents.drift_before[a]:
                 agents.hold[a] = max(agents.hold[a] / MOST, 1e-4)
             agents.drift_before[a] = agents.drift[a]
+
+
+def take_care(agents: Agents, ends: Ends) -> None:
+    """Let agents sweep more often that agree less with others than half as many rounds ago.
+
+    What a round leaves unsolved feeds the next one: where few sweeps do not keep up with what the
+    neighbours change, as with many sparse rows, residuals would grow. It is so only where sweeps
+    ended before the agent's problem was solved.
+    """
+    for n in range(agents.used.shape[0]):
+        a = agents.used[n]
+        found = 0.0
+        for k in range(agents.first_end[a], agents.first_end[a] + agents.n_ends[a]):
+            h = ends.ids[k]
+            g = h if ends.twin[h] < 0 else min(h, ends.twin[h])  # where `exchange` notes it
+            found += ends.residual[g, 0, 0] + ends.residual[g, 1, 0]
+        if agents.is_hasty[a] and found > agents.apart[a] and agents.apart[a] > 0.0:
+            agents.care[a] = min(agents.care[a] * CARE, MOST_CARE)
+        agents.apart[a] = found
 
 
 def check(age: int, rows: Rows, agents: Agents, ends: Ends, sets: Sets, past: Past) -> None:
@@ -1323,7 +1361,7 @@ def check(age: int, rows: Rows, agents: Agents, ends: Ends, sets: Sets, past: Pa
         for k in range(sets.set_agent[s], sets.set_agent[s + 1]):
             for j in range(3):
                 agents.level[sets.agents[k], j] = sets.level[j]
-    loosen(agents)
+    revise(agents, ends)
     renew(rows, agents, ends, past, has_leapt)
 
 
@@ -1780,18 +1818,28 @@ def run(
                 break
 
 
-def connected(n: int, a: Ints, b: Ints) -> Ints:
-    """Number the connected sets of 0 … n − 1 under the links (a[k], b[k]), as they appear."""
-    root = np.arange(n)
-    number = np.zeros(n, np.int64)
-    join(root, number, a, b)
-    return number
+def agreeing(n: int, ids: Ints, columns: dict[str, NDArray[Any]]) -> tuple[Ints, Ints]:
+    """Number who must agree, by slot, as they appear: on the common part, then on the specific one.
+
+    `ids` are the link ends here, `columns` theirs; there are `n` slots of agents.
+    """
+    owner, twin, is_wide = columns["owner"], columns["twin"], columns["is_wide"]
+    common, specific = np.empty(n, np.int64), np.empty(n, np.int64)
+    join(ids, owner, twin, None, np.arange(n), common)
+    join(ids, owner, twin, is_wide, np.arange(n), specific)
+    return common, specific
 
 
-def join(root: Ints, number: Ints, a: Ints, b: Ints) -> None:
-    """Union-find with path halving; a root is never larger than its members."""
-    for k in range(a.shape[0]):
-        i, j = a[k], b[k]
+def join(ids: Ints, owner: Ints, twin: Ints, chosen: Any, root: Ints, number: Ints) -> None:
+    """Union-find over links inside this process, all or `chosen` ones, with path halving.
+
+    A root is never larger than its members.
+    """
+    for k in range(ids.shape[0]):
+        h = ids[k]
+        if twin[h] < 0 or (chosen is not None and not chosen[h]):
+            continue
+        i, j = owner[h], owner[twin[h]]
         while root[i] != i:
             root[i] = root[root[i]]
             i = root[i]
@@ -1938,7 +1986,7 @@ def set_graph(s: int, number: Ints, node: Ints, ends: Ends) -> tuple[int, Ints]:
     number_pairs(index, keys, n)
     links = distinct(keys, n * n)[0] if n <= MOST_MARKED else np.unique(keys)
     pairs = np.empty((len(links), 2), np.int64)
-    np.divmod(links, n, pairs[:, 0], pairs[:, 1])
+    part_pairs(links, n, pairs)
     return n, pairs
 
 
@@ -1972,6 +2020,12 @@ def number_pairs(index: Ints, keys: Ints, n: int) -> None:
         keys[i] = min(u, v) * n + max(u, v)
 
 
+def part_pairs(keys: Ints, n: int, pairs: Ints) -> None:
+    """Take pairs of 0 … n − 1 out of their numbers."""
+    for i in range(keys.shape[0]):
+        pairs[i, 0], pairs[i, 1] = keys[i] // n, keys[i] % n
+
+
 def arrange(keys: Ints, n: int) -> tuple[Ints, Ints]:
     """Sort by keys in 0 … n − 1, stably; return the order and where each key's entries begin."""
     order = np.empty(len(keys), np.int64)
@@ -1995,6 +2049,39 @@ def count_keys(keys: Ints, starts: Ints, order: Ints) -> None:
     starts[0] = 0
 
 
+def order_by(slots: Ints, major: Ints, middle: Ints, minor: Ints) -> Ints:
+    """Sort slots by three columns of small whole numbers, the first the weightiest; stable."""
+    found = slots
+    for column in (minor, middle, major):
+        most = largest(found, column)
+        if most > 64 + 4 * len(slots):  # long ranks of few: not worth counting
+            return np.asarray(slots[np.lexsort((minor[slots], middle[slots], major[slots]))])
+        sorted_slots = np.empty(len(slots), np.int64)
+        count_slots(found, column, np.zeros(most + 2, np.int64), sorted_slots)
+        found = sorted_slots
+    return found
+
+
+def largest(slots: Ints, column: Ints) -> int:
+    """Return the largest of some slots' numbers, at least 0."""
+    most = 0
+    for i in range(slots.shape[0]):
+        most = max(most, column[slots[i]])
+    return most
+
+
+def count_slots(slots: Ints, column: Ints, starts: Ints, out: Ints) -> None:
+    """Sort slots by their numbers, stably; `starts` is scratch, zero, two longer than the most."""
+    for i in range(slots.shape[0]):
+        starts[column[slots[i]] + 1] += 1
+    for k in range(1, starts.shape[0]):
+        starts[k] += starts[k - 1]
+    for i in range(slots.shape[0]):
+        k = column[slots[i]]
+        out[starts[k]] = slots[i]
+        starts[k] += 1
+
+
 def distinct(keys: Ints, n: int) -> tuple[Ints, Ints]:
     """Return which of 0 … n − 1 occur, ascending, and where each key stands among them."""
     index, found = np.empty(len(keys), np.int64), np.empty(min(n, len(keys)), np.int64)
@@ -2016,15 +2103,19 @@ def number_keys(keys: Ints, place: Ints, found: Ints, index: Ints) -> int:
     return n_found
 
 
-def mean_of_parts(part: Ints, c: int, agents: Agents) -> Floats:
-    """Return, by slot, the mean of what the agents of an agent's part found; relays do not count.
+def mean_of_parts(common: Ints, specific: Ints, agents: Agents) -> Floats:
+    """Return the mean of what those found who must agree with an agent, (slot, 2, p + 1).
 
-    `c` is 0 for the common part and 1 for the specific one; `part` numbers their sets, by slot.
+    `common` and `specific` number who must, by slot; relays do not count.
     """
-    n, p1 = int(part.max(initial=0)) + 1, agents.estimate.shape[2]
-    total, out = np.zeros((n, p1)), np.zeros((len(part), p1))
-    average_parts(part, c, agents, total, np.zeros(n))
-    share_out(part, total, out)
+    n, p1 = len(common), agents.estimate.shape[2]
+    total, out = np.empty((n, p1)), np.empty((n, 2, p1))
+    count = np.empty(n)
+    for c, part in enumerate((common, specific)):
+        total[:] = 0.0
+        count[:] = 0.0
+        average_parts(part, c, agents, total, count)
+        share_out(part, c, total, out)
     return out
 
 
@@ -2041,8 +2132,8 @@ def average_parts(part: Ints, c: int, agents: Agents, total: Floats, count: Floa
             total[k, j] /= max(count[k], 1.0)
 
 
-def share_out(part: Ints, total: Floats, out: Floats) -> None:
+def share_out(part: Ints, c: int, total: Floats, out: Floats) -> None:
     """Hand every slot its part's mean."""
     for i in range(part.shape[0]):
         for j in range(total.shape[1]):
-            out[i, j] = total[part[i], j]
+            out[i, c, j] = total[part[i], j]

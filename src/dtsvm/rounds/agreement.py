@@ -22,8 +22,8 @@ __all__ = [
     "apply",
     "decide",
     "is_balanced",
-    "loosen",
     "measure",
+    "revise",
     "take_snapshot",
     "total",
 ]
@@ -80,9 +80,9 @@ def apply(state: State, s: int, decision: Decision) -> None:
     state.iterates.set_level(state.plan.parts[s], np.array(decision.level))
 
 
-def loosen(state: State) -> None:
-    """Hold free biases that have not come to rest less firmly."""
-    compiled.loosen(state.plan.agents)
+def revise(state: State) -> None:
+    """Change, at a check, what every agent decides by itself: see `kernel.revise`."""
+    compiled.revise(state.plan.agents, state.plan.ends)
 
 
 def take_snapshot(state: State) -> None:

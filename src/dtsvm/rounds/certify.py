@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from dtsvm.kernel import compiled
 from dtsvm.problem import Certificate
+from dtsvm.rounds.plan import Plan
 from dtsvm.rounds.state import State
 
 __all__ = ["Tally", "average", "certificates", "certify"]
@@ -16,13 +17,11 @@ __all__ = ["Tally", "average", "certificates", "certify"]
 Floats = NDArray[np.float64]
 
 
-def average(state: State) -> tuple[Floats, Floats]:
-    """Return the network's answer: the mean common and specific part, by agent slot."""
+def average(state: State) -> Floats:
+    """Return the network's answer: the mean common and specific part, (agent slot, 2, p + 1)."""
     plan = state.plan
-    return (
-        compiled.mean_of_parts(plan.common_part, 0, plan.agents),
-        compiled.mean_of_parts(plan.specific_part, 1, plan.agents),
-    )
+    found: Floats = compiled.mean_of_parts(plan.common_part, plan.specific_part, plan.agents)
+    return found
 
 
 class Tally(NamedTuple):
@@ -58,9 +57,9 @@ def certify(
     return Certificate(*compiled.bound(len(share), np.array(reg), sums))
 
 
-def certificates(state: State) -> list[Certificate]:
-    """Certify every set of agents that agrees among itself."""
-    plan = state.plan
+def certificates(state: State, plan: Plan | None = None) -> list[Certificate]:
+    """Certify every set of agents that agrees among itself, or those in a plan of some."""
+    plan = plan or state.plan
     return [
         Certificate(*compiled.certify_set(s, plan.rows, plan.agents, plan.sets, plan.sums))
         for s in range(len(plan.parts))

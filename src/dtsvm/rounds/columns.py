@@ -35,6 +35,7 @@ class Columns:
         self._columns: dict[str, NDArray[Any]] = {}  # made when first needed
         self._views: dict[str, NDArray[Any]] = {}  # to read, made when first asked for
         self._is_used = np.zeros(0, dtype=bool)
+        self._used: NDArray[np.int64] | None = None  # found when first asked for
         self._high = 0  # slots from here on were never used
         self._released: list[int] = []  # a heap
 
@@ -62,8 +63,10 @@ class Columns:
 
     @property
     def used(self) -> NDArray[np.int64]:
-        """The slots in use, ascending."""
-        return np.flatnonzero(self._is_used).astype(np.int64, copy=False)
+        """The slots in use, ascending; to read."""
+        if self._used is None:
+            self._used = self._is_used.nonzero()[0].astype(np.int64, copy=False)
+        return self._used
 
     def take(self, n: int) -> NDArray[np.int64]:
         """Return `n` zeroed slots, released ones first, growing if there are too few."""
@@ -75,6 +78,7 @@ class Columns:
         slots[: len(reused)] = reused
         places = slots if reused else slice(self._high, self._high + fresh)
         self._is_used[places] = True
+        self._used = None
         if reused or self._high < old:  # what has just grown is zero
             for values in self._columns.values():
                 values[places] = 0
@@ -84,6 +88,7 @@ class Columns:
     def release(self, slots: NDArray[np.int64]) -> None:
         """Give slots back."""
         self._is_used[slots] = False
+        self._used = None
         for slot in slots.tolist():
             heapq.heappush(self._released, slot)
 
@@ -106,6 +111,7 @@ class Columns:
         self._columns = {name: arrays[name] for name in self._kinds}
         self._views.clear()
         self._is_used = arrays["is_used"].astype(bool)
+        self._used = None
         used = np.flatnonzero(self._is_used)
         self._high = int(used[-1]) + 1 if len(used) else 0
         self._released = np.flatnonzero(~self._is_used[: self._high]).tolist()

@@ -19,6 +19,7 @@ Carli, Schenato & Todescato, 2021).
 from __future__ import annotations
 
 from functools import lru_cache
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +35,8 @@ def start_penalty(
     flow: float, C: float, reg: tuple[float, float], n_agents: float, mean_square: float
 ) -> tuple[float, float]:
     """Return ρ of the weights and of the bias to begin with, in the units of the step."""
-    weights = 9.0 * flow * np.sqrt(C * np.sqrt(reg[0] * reg[1]) / n_agents)
-    return float(weights), float(0.5 * weights / mean_square)
+    weights = 9.0 * flow * sqrt(C * sqrt(reg[0] * reg[1]) / n_agents)
+    return weights, 0.5 * weights / mean_square
 
 
 def light_bias(box: float, reg: tuple[float, float], mean_square: float) -> float:
@@ -48,7 +49,7 @@ def link_flow(n_nodes: int, links: NDArray[np.int64]) -> float:
 
     Large networks estimate the trace from a few fixed probes; a few per cent do not matter here.
     """
-    return _known_flow(n_nodes, links.astype(np.int64).tobytes()) if len(links) else 1.0
+    return _known_flow(n_nodes, links.tobytes()) if len(links) else 1.0
 
 
 @lru_cache(maxsize=64)  # networks come back: in sweeps, folds and every change of rows

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -153,10 +153,13 @@ def derive(
     capacity, used = tables.agents.capacity, tables.agents.used
     row_lists = [tables.row_slots[a] for a in used.tolist()]
     row_order = np.concatenate(row_lists) if row_lists else np.zeros(0, np.int64)
-    first_row, n_rows = _segments(capacity, used, np.array([len(r) for r in row_lists], np.int64))
-    ids, end_order, n_ends = _order_ends(tables, used)
-    first_end, n_ends = _segments(capacity, used, n_ends)
-    firsts = ids[ids < tables.ends["twin"][ids]]
+    first_row, n_rows = _segments(capacity, used, [len(rows) for rows in row_lists])
+    ids, twin, owner = tables.ends.used, tables.ends["twin"], tables.ends["owner"]
+    # By owner, then by the other end's node and task: sums have one order.
+    end_order = compiled.order_by(ids, owner, tables.ends["other_node"], tables.ends["other_task"])
+    n_ends = np.bincount(owner[ids], minlength=capacity)
+    first_end = n_ends.cumsum() - n_ends
+    firsts = ids[ids < twin[ids]]
     size = _sizes(tables, used, parts[0], elsewhere)
     sets, set_number = _split(used, parts[0])
     masses = _set_sums(tables, sets, row_order, elsewhere)
@@ -185,25 +188,15 @@ def derive(
 
 ITERATES = (
     "gain", "prox", "estimate", "offset", "pull", "decision", "travel", "norm", "drift", "sweeps",
-    "level", "hold", "drift_before",
+    "level", "hold", "drift_before", "care", "is_hasty", "apart",
 )  # fmt: skip
 
 
-def _segments(capacity: int, slots: Slots, counts: Slots) -> tuple[Slots, Slots]:
-    start = np.zeros(capacity, np.int64)
+def _segments(capacity: int, slots: Slots, counts: list[int]) -> tuple[Slots, Slots]:
+    """Where each slot's entries begin when they lie one slot's after the other's, and how many."""
     count = np.zeros(capacity, np.int64)
     count[slots] = counts
-    start[slots] = np.cumsum(counts) - counts
-    return start, count
-
-
-def _order_ends(tables: Tables, used: Slots) -> tuple[Slots, Slots, Slots]:
-    """Sort link ends by owner, then by the other end's node and task: sums have one order."""
-    ends = tables.ends
-    ids = ends.used
-    owner = ends["owner"][ids]
-    order = np.lexsort((ends["other_task"][ids], ends["other_node"][ids], owner))
-    return ids, ids[order], np.bincount(owner, minlength=tables.agents.capacity)[used]
+    return count.cumsum() - count, count
 
 
 def _end_record(tables: Tables, settings: Settings, order: Slots, firsts: Slots) -> Any:
@@ -224,14 +217,9 @@ def _traffic(tables: Tables, firsts: Slots) -> tuple[int, int]:
 
 def find_parts(tables: Tables) -> tuple[Slots, Slots]:
     """Number who must agree, by slot: on the common part all who are linked, else teams."""
-    n = tables.agents.capacity
-    ends = tables.ends
-    used = ends.used
-    here = used[ends["twin"][used] >= 0]
-    owner = ends["owner"][here]
-    other = ends["owner"][ends["twin"][here]]
-    wide = ends["is_wide"][here] > 0
-    return compiled.connected(n, owner, other), compiled.connected(n, owner[wide], other[wide])
+    columns = {name: tables.ends[name] for name in ("owner", "twin", "is_wide")}
+    common, specific = compiled.agreeing(tables.agents.capacity, tables.ends.used, columns)
+    return common, specific
 
 
 def _sizes(tables: Tables, used: Slots, part: Slots, elsewhere: Elsewhere) -> Floats:
@@ -337,7 +325,7 @@ def _start_penalties(
         for a in agents[:1] if flow is not None else agents:
             start[agents if flow is not None else a] = start_penalty(
                 elsewhere.flow[int(a)] if flow is None else flow,
-                float(C[a]), (float(reg[a, 0]), float(reg[a, 1])), size[a], float(square[a]),
+                float(C[a]), (float(reg[a, 0]), float(reg[a, 1])), float(size[a]), float(square[a]),
             )  # fmt: skip
     return start
 
@@ -362,7 +350,10 @@ def _regularisers(tables: Tables, square: Floats) -> Floats:
     reg = np.zeros((tables.agents.capacity, 3))
     reg[:, :2] = tables.agents["reg"]
     bias = tables.agents["bias"]
-    reg[:, 2] = np.where(bias == MIXED, reg[:, 1] / square, np.where(bias == COMMON, np.inf, 0.0))
+    if bias.any():
+        reg[:, 2] = np.where(
+            bias == MIXED, reg[:, 1] / square, np.where(bias == COMMON, np.inf, 0.0)
+        )
     return reg
 
 
@@ -370,11 +361,11 @@ def _set_columns(plan: Plan) -> dict[str, NDArray[Any]]:
     """What `kernel.Sets` lays the sets out from."""
     agents, used = plan.tables.agents, plan.used
     node = agents["node"]
-    starts = np.zeros(len(plan.parts) + 1, np.int64)
-    np.cumsum([len(some) for some in plan.parts], out=starts[1:])
+    starts = [0, *accumulate(len(some) for some in plan.parts)]
     return {
-        "set_agent": starts, "agents": np.concatenate([np.zeros(0, np.int64), *plan.parts]),
-        "order": used[np.lexsort((agents["task"][used], node[used], plan.set_number[used]))],
+        "set_agent": np.array(starts, np.int64),
+        "agents": np.concatenate([np.zeros(0, np.int64), *plan.parts]),
+        "order": compiled.order_by(used, plan.set_number, node, agents["task"]),
         "number": plan.set_number, "node": node, "part": plan.specific_part,
         "total_box": np.array(plan.boxes, float),
     }  # fmt: skip

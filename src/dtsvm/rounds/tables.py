@@ -49,6 +49,7 @@ class Tables:
             offset=((2, p1), float), pull=((p1,), float), decision=((p1,), float),
             travel=((), float), norm=((), float), drift=((), float), sweeps=((), np.int64),
             level=((3,), float), hold=((), float), drift_before=((), float),
+            care=((), np.int64), is_hasty=((), np.uint8), apart=((), float),
         )  # fmt: skip
         self.ends = Columns(
             owner=((), np.int64), twin=((), np.int64), is_wide=((), np.uint8),
@@ -69,6 +70,7 @@ class Tables:
             self.agents.open(column)[slots] = value
         self.agents.open("level")[slots] = 1.0
         self.agents.open("hold")[slots] = 1.0
+        self.agents.open("care")[slots] = 1
         self._write_settings(slots, settings)
         self.row_slots |= dict.fromkeys(slots.tolist(), np.zeros(0, np.int64))
         return slots

@@ -12,12 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dtsvm.kernel import compiled
-from dtsvm.rounds import State
-from dtsvm.rounds.agreement import is_balanced
+from dtsvm.problem import Certificate
 from dtsvm.rounds.plan import Plan
-from dtsvm.rounds.state import ACCURACY
 from dtsvm.rounds.stopping import SHARE, residual_tol
+from dtsvm.runtime.memory import Memory
 
 __all__ = ["Ended", "train_apart"]
 
@@ -35,23 +33,28 @@ class Ended(NamedTuple):
     bytes_sent: int
 
 
-def train_apart(state: State, *, tol: float, max_rounds: int) -> list[Ended]:
+def train_apart(memory: Memory, *, tol: float, max_rounds: int) -> list[Ended]:
     """Run rounds until every set is certified to `tol`, or for `max_rounds`.
+
+    What was trained before and has not changed since is looked at before it goes on.
 
     Returns
     -------
     list of Ended
-        One a set, in the order of `state.plan.parts`.
+        One a set, in the order of the plan's `parts`.
     """
-    whole = plan = state.plan
+    whole = plan = memory.agreed_plan()
     left = np.arange(len(whole.parts))
     ended: dict[int, Ended] = {}
     traffic, done = whole.traffic_of_sets().tolist(), 0
+    next_look = FIRST_LOOK if memory.state.age == 0 else 0
     while len(left):
-        n = min(max(FIRST_LOOK, done // GROWTH), max_rounds - done)
-        _run(state, plan, n)
+        n = min(next_look, max_rounds - done)
+        memory.run_plan(plan, n)
         done += n
-        found = [_judge(plan, k, tol) for k in range(len(left))]
+        next_look = max(FIRST_LOOK, done // GROWTH)
+        each = memory.certify_plan(plan)
+        found = [_judge(plan, k, one, tol) for k, one in enumerate(each)]
         is_over = np.array([one[0] or done >= max_rounds for one in found])
         for k in np.flatnonzero(is_over).tolist():
             s = int(left[k])
@@ -61,26 +64,13 @@ def train_apart(state: State, *, tol: float, max_rounds: int) -> list[Ended]:
         if is_over.any():
             left = left[~is_over]
             plan = whole.only(left)
+    memory.share_numbers()
     return [ended[s] for s in range(len(ended))]
 
 
-def _run(state: State, plan: Plan, n: int) -> None:
-    """Run `n` rounds of the sets in a plan; nobody looks at a certificate meanwhile."""
-    pace = {
-        **ACCURACY[state.settings.local], "kappa": state.settings.relaxation,
-        "has_checks": is_balanced(state), "age": state.age, "begun": 0, "residual_tol": -1.0,
-        "gap_tol": 0.0, "next_look": 0.0, "heavy": np.inf, "long": np.inf,
-    }  # fmt: skip
-    state.snapshots.make_room(state.age, n, state.is_warm, state.settings)
-    past = state.snapshots.record(state.is_warm)
-    job = compiled.Job(np.full((n, 6), np.nan), np.zeros((n, 0, 2), np.uint8), pace)
-    compiled.run(plan.rows, plan.agents, plan.ends, plan.sets, past, plan.work, plan.sums, job)
-    state.age += n
-
-
-def _judge(plan: Plan, k: int, tol: float) -> tuple[bool, float, float]:
+def _judge(plan: Plan, k: int, found: Certificate, tol: float) -> tuple[bool, float, float]:
     """Return whether the k-th set is done, its objective and its gap."""
-    objective, bound = compiled.certify_set(k, plan.rows, plan.agents, plan.sets, plan.sums)
+    objective, bound = found.objective, found.bound
     gap = max(0.0, (objective - bound) / max(bound, 1e-6 * plan.boxes[k], 1e-300))
     return gap <= SHARE * tol and _is_agreed(plan, k, residual_tol(tol)), objective, gap
 

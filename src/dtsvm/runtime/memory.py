@@ -18,6 +18,7 @@ from dtsvm.problem import Certificate
 from dtsvm.rounds import HISTORY, History, Info, State, Status
 from dtsvm.rounds.agreement import is_balanced
 from dtsvm.rounds.certify import certificates
+from dtsvm.rounds.plan import Plan
 from dtsvm.rounds.state import ACCURACY
 from dtsvm.rounds.stopping import SHARE, residual_tol
 
@@ -144,10 +145,10 @@ class Memory:
         return time.perf_counter()
 
     def _first_chunk(self) -> int:
-        """How many rounds with a sweep each surely do not take long."""
+        """How many rounds with a sweep each surely do not take long; most fits need no more."""
         tables = self.state.tables
         numbers = (len(tables.rows) + 2 * len(tables.ends)) * (tables.n_features + 10)
-        return max(10, min(CHUNK_NUMBERS // max(numbers, 1), 4096))
+        return max(10, min(CHUNK_NUMBERS // max(numbers, 1), 256))
 
     def _certify(self) -> None:
         """Put a certificate beside the last round."""
@@ -160,6 +161,37 @@ class Memory:
     def certificates(self) -> list[Certificate]:
         """Certify every set of agents that agrees among itself."""
         return certificates(self.state)
+
+    # Some sets of agents, each until it is done: see `apart`
+
+    def agreed_plan(self) -> Plan:
+        """Return the plan of all that is here now."""
+        return self.state.plan
+
+    def run_plan(self, plan: Plan, n: int) -> None:
+        """Run `n` rounds of the sets in a plan; nobody looks at a certificate meanwhile."""
+        arrays = plan.rows, plan.agents, plan.ends
+        job = self._plain_job(n)
+        compiled.run(*arrays, plan.sets, job.past, plan.work, plan.sums, job.record)
+        self.state.age += n
+
+    def certify_plan(self, plan: Plan) -> list[Certificate]:
+        """Certify the sets in a plan."""
+        return certificates(self.state, plan)
+
+    def share_numbers(self) -> None:
+        """Let every process know what all agents found; here is only one."""
+
+    def _plain_job(self, n: int) -> _Job:
+        state, log = self.state, np.full((n, 6), np.nan)
+        pace = {
+            **ACCURACY[state.settings.local], "kappa": state.settings.relaxation,
+            "has_checks": is_balanced(state), "age": state.age, "begun": 0, "residual_tol": -1.0,
+            "gap_tol": 0.0, "next_look": 0.0, "heavy": np.inf, "long": np.inf,
+        }  # fmt: skip
+        state.snapshots.make_room(state.age, n, state.is_warm, state.settings)
+        past = state.snapshots.record(state.is_warm)
+        return _Job(log, past, np.inf, compiled.Job(log, np.zeros((n, 0, 2), np.uint8), pace))
 
     def _info(self, status: Status, started: float) -> Info:
         row = self.history.last[0] if self.n_rounds else NO_ROUND
@@ -223,9 +255,9 @@ class Memory:
         block["sweeps"] = log[:, 2]
         block["objective"], block["gap"] = log[:, 4], log[:, 5]
         traffic = self.state.plan.traffic
-        block["messages_sent"], block["bytes_sent"] = (
-            before + each * rounds for before, each in zip(self._sent, traffic, strict=True)
-        )
+        messages, payload = self._sent
+        block["messages_sent"] = messages + traffic[0] * rounds
+        block["bytes_sent"] = payload + traffic[1] * rounds
         return block
 
     @property

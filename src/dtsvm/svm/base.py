@@ -45,8 +45,9 @@ Levels = tuple[list[Any], NDArray[np.int64]]
 
 
 def has_probabilities(estimator: Any) -> bool:
-    """Whether an estimator was asked for probabilities."""
-    if getattr(estimator, "probability", False):
+    """Whether an estimator was asked for probabilities, or its file has some."""
+    tasks = getattr(getattr(estimator, "model_", None), "tasks", ())
+    if getattr(estimator, "probability", any(one.sigmoid is not None for one in tasks)):
         return True
     raise AttributeError("predict_proba needs probability=True when training.")
 
@@ -236,7 +237,7 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
             self._groups(what[0]), weight, weight,
             company.held(node_of * len(what[0]) + what[1]), company,
         )  # fmt: skip
-        return replace(table, weight=weighted(table, self.class_weight)), network
+        return weighted(table, self.class_weight), network
 
     def _run(self, session: Session) -> Info:
         keeper = self.__dict__.get("_keeper")
@@ -264,8 +265,7 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
         fold = deal_folds(table, FOLDS)
         more = held_out_tasks(table, fold)
         session = self._enter(network, more)
-        info = self._run(session)
-        info = replace(info, **session._certificate(table.tasks)._asdict())
+        info = replace(self._run(session), **session._certificate(table.tasks)._asdict())
         self._take_trained(session, info, network, table.tasks)
         models = session._task_models(more.tasks)
         n = len(table.tasks)

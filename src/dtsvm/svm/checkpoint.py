@@ -26,7 +26,7 @@ from dtsvm.svm.presence import Event
 
 __all__ = ["from_bytes", "load", "resume", "save", "to_bytes"]
 
-FORMAT, VERSION = "dtsvm session", 6
+FORMAT, VERSION = "dtsvm session", 7
 Arrays = dict[str, NDArray[Any]]
 BROKEN = (OSError, ValueError, EOFError, zipfile.BadZipFile, KeyError)
 # What must be as it was, and what is said if it is not.

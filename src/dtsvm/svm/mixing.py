@@ -97,7 +97,7 @@ def _task_models(
     for t, task in enumerate(tasks):
         u = chosen.classifiers[t]
         own = {}
-        for v in np.unique(node[held.task == t]).tolist():
+        for v in lanes.others.distinct(node[held.task == t]).tolist():
             mixed = _mixed_at(chosen, lanes, nodes[v], t) if is_refitted else u
             own[nodes[v]] = mixed[None]
         parts = u[None, :-1], u[-1:], common[None], (u[:-1] - common)[None]

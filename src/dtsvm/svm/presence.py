@@ -14,6 +14,7 @@ from dtsvm.problem import Certificate, Model, Network, Settings, TaskModel
 from dtsvm.rounds import Info, Membership, average
 from dtsvm.runtime import Memory
 from dtsvm.svm.classifier import LinearClassifier
+from dtsvm.svm.company import Alone
 from dtsvm.svm.rows import session_rows
 
 __all__ = ["Event", "Presence", "Risk"]
@@ -208,16 +209,22 @@ class Presence:
         self._known_task(task)
         return self._task_models([task])[0]
 
-    def _blocks(self) -> dict[tuple[Node, Task], tuple[NDArray[Any], NDArray[np.float64]]]:
-        """Return the rows and ±1 labels of every node and task that has some."""
-        self._need_all_rows("Choosing")
-        state = self._need_rows()[0].state
+    def _blocks(
+        self, others: Alone
+    ) -> dict[tuple[Node, Task], tuple[NDArray[Any], NDArray[np.float64]]]:
+        """Return the rows and ±1 labels of every node and task that has some, here or elsewhere."""
+        tables = self._need_rows()[0].state.tables
+        agents = {
+            (node, task): held[0]
+            for task in self.tasks
+            for node, held in self._holders(task).items()
+        }
+        counts = others.add(np.array([len(tables.row_slots[a]) for a in agents.values()]))
         found = {}
-        for task in self.tasks:
-            for node, agents in self._holders(task).items():
-                X, y = state.tables.rows_of(agents[0])
-                if len(y):
-                    found[node, task] = X if isinstance(X, np.ndarray) else X.toarray(), y
+        for (who, agent), n in zip(agents.items(), counts.tolist(), strict=True):
+            if n:
+                X, y = tables.rows_of(agent)
+                found[who] = X if isinstance(X, np.ndarray) else X.toarray(), y
         return found
 
     def _finish(self, task: Task) -> None:
@@ -246,16 +253,18 @@ class Presence:
 
     def _task_models(self, tasks: list[Task]) -> tuple[TaskModel, ...]:
         """Return the classifiers of these tasks: the network's, their parts, and every holder's."""
-        members, _ = self._need_rows()
-        means = np.stack(average(members.state), axis=1)
+        state = self._need_rows()[0].state
+        means, team = average(state), state.plan.specific_part
         group = {task: g for g, together in enumerate(self.groups) for task in together}
         found = []
         for task in tasks:
             holders = self._holders(task)
             agents = np.array(list(holders.values()), np.int64)  # (node, question)
-            parts = _agreed(means[agents])  # (question, part, feature)
-            whole = parts[:, 0] + parts[:, 1]
-            by_node = members.state.estimate(agents).sum(axis=2)
+            is_one = len(set(team[agents].ravel().tolist())) == agents.shape[1]  # not come apart
+            parts = means[agents[0]] if is_one else means[agents].mean(axis=0)
+            whole = parts[:, 0] + parts[:, 1]  # (question, feature)
+            own = state.estimate(agents)
+            by_node = own[:, :, 0] + own[:, :, 1]
             found.append(
                 TaskModel(
                     task, tuple(self._classes[task]), whole[:, :-1], whole[:, -1],
@@ -292,9 +301,3 @@ class Presence:
         if node not in holders:
             raise DataError(f"Node {node!r} does not hold task {task!r}.")
         return holders[node]
-
-
-def _agreed(found: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What nodes, along the first axis, agree on; their mean where the network has come apart."""
-    is_one = bool((found == found[0]).all())
-    return np.asarray(found[0] if is_one else found.mean(axis=0))

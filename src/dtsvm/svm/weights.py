@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,10 @@ __all__ = ["weighted"]
 Floats = NDArray[np.float64]
 
 
-def weighted(table: Training, chosen: Any) -> Floats | None:
-    """Return every row's weight, its class's included; None if all are 1."""
+def weighted(table: Training, chosen: Any) -> Training:
+    """Multiply every row's weight by its class's, as chosen."""
     if chosen is None:
-        return table.weight
+        return table
     counts = [
         table.company.add(
             np.bincount(table.codes[table.task == t], minlength=len(table.classes[task]))
@@ -29,4 +30,4 @@ def weighted(table: Training, chosen: Any) -> Floats | None:
     most = max(len(one) for one in by_label)
     grid = np.array([np.pad(one, (0, most - len(one))) for one in by_label])
     found: Floats = grid[table.task, table.codes]
-    return found if table.weight is None else found * table.weight
+    return replace(table, weight=found if table.weight is None else found * table.weight)

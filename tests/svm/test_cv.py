@@ -52,7 +52,7 @@ def test_a_task_with_labels_drawn_by_lot_is_set_aside_and_the_others_do_without_
 
 
 def test_a_larger_c_is_tried_only_in_families_that_gain_by_the_one_before():
-    X, y, task, node = draw(23, noise=2.0)
+    X, y, task, node = draw(23, rows_a_task=80, noise=2.0)
     seen = []
     prices = [0.01, 0.1, 1.0, 10.0, 100.0]
     clf = DTSVMCV("ring", C=prices, refit=False, callback=seen.append, n_jobs=1, tol=0.2)

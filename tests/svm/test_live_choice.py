@@ -103,3 +103,12 @@ def test_rows_with_weights_are_refused_in_one_sentence():
     live.add_data(0, "a", *rows(rng, "a", 2), sample_weight=[2.0, 3.0])
     with pytest.raises(DataError, match="have a sample_weight, which choose"):
         live.choose(**OPTIONS)
+
+
+def test_choosing_again_where_nothing_changed_takes_no_round_and_says_the_same():
+    live, _ = begin()
+    options = {**OPTIONS, "tol": 0.05}
+    first, again = live.choose(**options), live.choose(**options)
+    assert again.info_.n_rounds == 0
+    assert [one.sentence for one in again.choices_] == [one.sentence for one in first.choices_]
+    np.testing.assert_array_equal(again.coef_, first.coef_)

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array, issparse
 from dtsvm.errors import DataError
 from dtsvm.problem import Network
 
-__all__ = ["Alone", "Ranks", "find_company"]
+__all__ = ["Alone", "Ranks", "find_company", "mean_square"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -70,6 +70,16 @@ class Alone:
     def held(self, pairs: Ints) -> Ints | None:
         """Join who holds what, as numbers; None if there is nobody else."""
         return None
+
+    def distinct(self, numbers: Ints) -> Ints:
+        """Return the different numbers that occur at any process, ascending."""
+        return np.unique(numbers)
+
+    def sum_rows(self, node: Ints, values: Floats) -> float:
+        """Add up a number a row, node after node: the same bits wherever nodes are."""
+        nodes = np.unique(node)
+        sums = np.bincount(node, values)[nodes].astype(np.float64)
+        return float(self.total(nodes, sums))
 
 
 class Ranks(Alone):
@@ -168,7 +178,20 @@ class Ranks(Alone):
 
     def held(self, pairs: Ints) -> Ints | None:
         """Join who holds what."""
-        return np.unique(self.stack(np.unique(pairs).astype(np.float64)).astype(np.int64))
+        return self.distinct(pairs)
+
+    def distinct(self, numbers: Ints) -> Ints:
+        """Return the different numbers that occur at any rank."""
+        return np.unique(self.stack(np.unique(numbers).astype(np.float64)).astype(np.int64))
+
+
+def mean_square(X: Any, node: Ints, others: Alone) -> float:
+    """Return the mean squared length of a row over all processes."""
+    squares = (
+        np.einsum("ij,ij->i", X, X) if isinstance(X, np.ndarray) else X.multiply(X).sum(axis=1)
+    )
+    n = int(others.add(np.array([X.shape[0]]))[0])
+    return others.sum_rows(node, np.asarray(squares, np.float64).ravel()) / n
 
 
 def find_company(engine: str) -> Alone:

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dtsvm.data.labels import find_classes, task_codes
+from dtsvm.data.labels import check_positive, find_labels, name_classes, task_codes
 from dtsvm.errors import DataError, NotConvergedWarning
 from dtsvm.problem import Model, Network
 from dtsvm.problem.settings import choice, count, positive, refusal
@@ -25,19 +25,18 @@ from dtsvm.select import (
     candidates,
     choose,
     describe,
-    moments,
     read_families,
     reference_of,
     split,
 )
 from dtsvm.svm.base import ConsensusSVM, Levels, frame_columns
-from dtsvm.svm.company import Alone, find_company
+from dtsvm.svm.company import Alone, find_company, mean_square
 from dtsvm.svm.engines import ENGINES
 from dtsvm.svm.estimators import METHODS as BY_HAND
 from dtsvm.svm.lanes import Lanes, Progress
 from dtsvm.svm.mixing import Answer, by_candidate, joined, models_of, wrong_labels
 from dtsvm.svm.placing import Networked
-from dtsvm.svm.rows import estimator_rows, row_weights
+from dtsvm.svm.rows import company_rows, row_weights
 
 __all__ = ["DTSVMCV", "METHODS"]
 
@@ -67,8 +66,9 @@ class DTSVMCV(Networked):
     folds : int or array-like of shape (n_rows,), default=3
         How many times rows are held out, or which fold (from 0) holds out each row.
     guard : {None, "alone"}
-        With "alone", a task with at least one held-out error fewer alone trains alone. Fewer single
-        tasks lose, the average loses a little.
+        With "alone", a task with at least one held-out error fewer alone trains alone; with as many
+        too, if it has fewer rows of a class than there are folds. Fewer single tasks lose, the
+        average loses a little.
     refit : bool, default=True
         Whether candidates that are used are trained on all rows in the end; else the mean of the
         folds' classifiers is taken, which costs nothing more.
@@ -84,8 +84,8 @@ class DTSVMCV(Networked):
     n_jobs : int, optional
         Candidates trained at a time, by threads; all cores by default, one at several ranks.
     engine : {"memory", "mpi"}, default="memory"
-        With "mpi" candidates are dealt to the ranks, each of which is given all rows. The result
-        does not depend on it.
+        With "mpi" all ranks train every candidate, each with the rows of its own nodes; where every
+        rank is given all rows, candidates are dealt to them. The result does not depend on it.
     callback : callable, optional
         Called with a `Progress` after every candidate.
 
@@ -189,24 +189,28 @@ class DTSVMCV(Networked):
         """
         self._check_options()
         X, task, node = self._columns(X, task, node)
-        rows, labels = estimator_rows(self, X, y)
+        company = find_company(self.engine)
+        rows, labels = company_rows(company, self, X, y, True)
         n_rows = rows.shape[0]
-        what = self._levels(task, n_rows, "task")
-        where = self._levels(node, n_rows, "node")
+        what = company.levels(self._levels(task, n_rows, "task"), "task")
+        where = company.levels(self._levels(node, n_rows, "node"), "node")
         weight = row_weights(sample_weight, n_rows)
         at = np.arange(n_rows)
         if weight is not None and not weight.all():
             at = np.flatnonzero(weight)
-            if not len(at):
-                raise DataError("The sample_weight of all rows is zero; some rows must count.")
             rows, labels, weight = rows[at], labels[at], weight[at]
             what, where = (what[0], what[1][at]), (where[0], where[1][at])
+        if not company.largest(len(at)):
+            raise DataError("The sample_weight of all rows is zero; some rows must count.")
         network, where = self._place(where, has_nodes=node is not None)
-        classes = find_classes(labels, what, self.positive, is_named=task is not None)
+        others = Alone() if company.own(where[1], where[0], network) is not None else company
+        check_positive(self.positive, what[0])
+        found = others.labels(find_labels(labels, what))
+        classes = name_classes(what[0], found, self.positive, is_named=task is not None)
         codes = task_codes(labels, what, classes)
-        held = self._hold(rows, codes, what, where, (at, n_rows))
-        held = replace(held, weight=self._weigh(weight, codes, what, classes))
-        lanes = self._lanes(held, where, network)
+        held = self._hold(rows, codes, what, where, (at, n_rows), others)
+        held = replace(held, weight=self._weigh(weight, codes, what, classes, others))
+        lanes = self._lanes(held, where, network, (company, others))
         if any(len(several) > 2 for several in classes.values()):
             self._choose_labels(lanes, what, codes, classes)
         else:
@@ -215,27 +219,31 @@ class DTSVMCV(Networked):
             self.is_wrong_ = _spread(self.is_wrong_, at, n_rows)
         return self
 
-    def _lanes(self, held: Held, where: Levels, network: Network) -> Lanes:
-        square, n = moments(held.X).tolist()
-        company = find_company(self.engine)
-        _check_rows(company, n, square)
+    def _lanes(
+        self, held: Held, where: Levels, network: Network, ranks: tuple[Alone, Alone]
+    ) -> Lanes:
+        """Say who trains: each process some candidates on all rows, or all on rows of its own."""
+        company, others = ranks
         is_default = self.n_jobs is None and not company.is_alone
         n_threads = os.cpu_count() or 1 if self.n_jobs in (None, -1) else self.n_jobs
+        is_dealt = not others.is_alone
         return Lanes(
-            held, where, network, square / n, self.tol, self.max_rounds,
-            1 if is_default else n_threads, self.callback, company,
+            held, where, network, mean_square(held.X, where[1], others), self.tol, self.max_rounds,
+            1 if is_default or is_dealt else n_threads, self.callback,
+            Alone() if is_dealt else company, others,
         )  # fmt: skip
 
     def _weigh(
-        self, weight: Floats | None, codes: Ints, what: Levels, classes: dict[Any, tuple[Any, ...]]
-    ) -> Floats | None:
+        self, weight: Floats | None, codes: Ints, what: Levels,
+        classes: dict[Any, tuple[Any, ...]], others: Alone,
+    ) -> Floats | None:  # fmt: skip
         """Multiply a row's weight by its class's; None if all are 1."""
         if self.class_weight is None:
             return weight
         tasks, task = what
         known = {name: classes[name] for name in tasks}
         counts = [
-            np.bincount(codes[task == t], minlength=len(known[name]))
+            others.add(np.bincount(codes[task == t], minlength=len(known[name])))
             for t, name in enumerate(tasks)
         ]
         each = class_weights(self.class_weight, known, counts)
@@ -279,7 +287,7 @@ class DTSVMCV(Networked):
         some = self._candidates(lanes.held.n_tasks, lanes.mean_square)
         return choose(
             lanes.held, some, lanes, reference=reference_of(some, lanes.mean_square),
-            guard=self.guard, refit=self.refit,
+            total=lanes.others.add, guard=self.guard, refit=self.refit,
         )  # fmt: skip
 
     def _take_answers(
@@ -317,7 +325,9 @@ class DTSVMCV(Networked):
         families = read_families(owner, self.candidates)
         return candidates(families, n_tasks=n_tasks, mean_square=mean_square, C=self.C, owner=owner)
 
-    def _hold(self, X: Any, codes: Ints, what: Levels, where: Levels, at: tuple[Ints, int]) -> Held:
+    def _hold(
+        self, X: Any, codes: Ints, what: Levels, where: Levels, at: tuple[Ints, int], others: Alone
+    ) -> Held:
         """Say which fold holds out each row; `at` is which of so many rows given they are."""
         owner, y = type(self).__name__, np.where(codes == 1, 1.0, -1.0)
         if np.ndim(self.folds) == 0:
@@ -336,9 +346,10 @@ class DTSVMCV(Networked):
         if len(fold) != n_rows:
             raise DataError(f"X has {n_rows} rows, but folds has {len(fold)}.")
         fold = fold[rows]
-        if fold.dtype.kind not in "iu" or fold.min() < 0 or fold.max() < 1:
+        most = int(others.largest(fold.max(initial=0)))
+        if fold.dtype.kind not in "iu" or fold.min(initial=0) < 0 or most < 1:
             raise DataError("folds must number each row's fold with ints from 0, two at least.")
-        return Held(X, y, what[1], fold.astype(np.int64), len(what[0]), int(fold.max()) + 1)
+        return Held(X, y, what[1], fold.astype(np.int64), len(what[0]), most + 1)
 
     def _settings(self) -> dict[str, Any]:
         """Drop what a file cannot keep: folds row by row."""
@@ -372,15 +383,6 @@ def _spread(values: NDArray[np.bool_], at: Ints, n_rows: int) -> NDArray[np.bool
     out = np.zeros((n_rows, *values.shape[1:]), bool)
     out[at] = values
     return out
-
-
-def _check_rows(company: Alone, n_rows: float, square: float) -> None:
-    """Refuse ranks that were not given the same rows."""
-    if len({tuple(said) for said in company.gather([n_rows, square])}) > 1:
-        raise DataError(
-            "Candidates are dealt to the ranks, and each trains on all rows: give every rank all "
-            "of them, or name C and train with DTSVM."
-        )
 
 
 def _check_pairs(classes: dict[Hashable, tuple[Any, ...]]) -> None:

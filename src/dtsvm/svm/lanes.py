@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dtsvm.problem import Network
 from dtsvm.rounds import Info, Status, average
 from dtsvm.runtime.apart import Ended, train_apart
-from dtsvm.select import Candidate, Held, Job, Lift, best_bias, compact, first_alike
+from dtsvm.select import Candidate, Held, Job, Lift, best_bias, compact, first_alike, products
 from dtsvm.svm.company import Alone
 from dtsvm.svm.session import Session
 from dtsvm.svm.training import Training
@@ -95,6 +95,8 @@ class Lanes:
         Hears of every candidate that is done.
     company : Alone
         Other processes with the same rows, which train some of the candidates.
+    others : Alone
+        Other processes with rows of other nodes, which train with this one.
     """
 
     held: Held
@@ -106,6 +108,7 @@ class Lanes:
     n_threads: int = 1
     on_lane: Callable[[Progress], None] | None = None
     company: Alone = field(default_factory=Alone)
+    others: Alone = field(default_factory=Alone)
     stages: list[list[tuple[Candidate, Info]]] = field(default_factory=list)
     by_node: dict[Candidate, dict[Hashable, Floats]] = field(default_factory=dict)
     _lifted: dict[Any, Any] = field(default_factory=dict)
@@ -207,12 +210,12 @@ class Lanes:
         """Train those who have rows of both classes; the others have no weights and a side."""
         X, rows, y, owner, prices = problem
         n = len(prices)
-        n_rows, balance = np.bincount(owner, minlength=n), np.bincount(owner, y, n)
+        counts = np.stack([np.bincount(owner, minlength=n), np.bincount(owner, y, n)])
+        n_rows, balance = self.others.add(counts.astype(np.float64))
         is_open = np.abs(balance) < n_rows
         whole = np.zeros((n, X.shape[1] + 1))
         whole[:, -1] = np.where(is_open, 0.0, np.sign(balance))
-        keeps_nodes = len(units[0].rows) == len(self.held.y)
-        nodes = self._nodes_of(owner, rows, whole) if keeps_nodes else {}
+        nodes = self._nodes_of(owner, rows, whole) if self._are_all(units[0].rows) else {}
         ended: list[Ended | None] = [None] * n
         if is_open.any():
             mine = is_open[owner]
@@ -220,7 +223,7 @@ class Lanes:
                 problem = problem._replace(rows=rows[mine], y=y[mine], owner=owner[mine])
             session, ends = self._run(units, problem)
             _take(session, whole, nodes)
-            shift = _best_biases(problem, whole, self._weight(problem.rows))
+            shift = self._best_biases(problem, whole)
             shift[is_open] -= whole[is_open, -1]
             whole[is_open, -1] += shift[is_open]
             for own in nodes.values():
@@ -232,19 +235,23 @@ class Lanes:
     def _nodes_of(self, owner: Ints, rows: Ints, whole: Floats) -> dict[Hashable, Floats]:
         """What every holder answers before training; not a number where a node is no holder."""
         names, node = self.where
-        found = {}
-        for v in np.unique(node[rows]).tolist():
-            here = np.unique(owner[node[rows] == v])
-            found[names[v]] = np.full(whole.shape, np.nan)
-            found[names[v]][here] = whole[here]
+        pairs = self.others.distinct(node[rows] * len(whole) + owner)
+        found = {names[v]: np.full(whole.shape, np.nan) for v in np.unique(pairs // len(whole))}
+        for v, k in zip(*(part.tolist() for part in divmod(pairs, len(whole))), strict=True):
+            found[names[v]][k] = whole[k]
         return found
+
+    def _are_all(self, rows: Ints) -> bool:
+        """Whether these are all rows, here and elsewhere."""
+        n, n_all = self.others.add(np.array([len(rows), len(self.held.y)])).tolist()
+        return bool(n == n_all)
 
     def _run(self, units: list[Unit], problem: Problem) -> tuple[Session, dict[int, Ended]]:
         """Run a session; return it and how its owners ended."""
         session = self._open(units, problem)
-        members, _ = session._need_rows()
+        members, memory = session._need_rows()
         session._place_relays_or_refuse()
-        ended = train_apart(members.state, tol=self.tol, max_rounds=self.max_rounds)
+        ended = train_apart(memory, tol=self.tol, max_rounds=self.max_rounds)
         owner: dict[int, Any] = members.owners()
         parts = members.state.plan.parts
         return session, {owner[int(part[0])]: end for part, end in zip(parts, ended, strict=True)}
@@ -252,11 +259,12 @@ class Lanes:
     def _open(self, units: list[Unit], problem: Problem) -> Session:
         """Open a session over rows where they lie: ½‖w‖² + C Σ hinge for every owner by itself."""
         X, rows, y, owner, prices = problem
-        owners, index = np.unique(owner, return_inverse=True)
+        owners = self.others.distinct(owner)
+        index = np.searchsorted(owners, owner)
         tasks: list[Hashable] = owners.tolist()
         session = Session(
             self.network, C=float(prices[0]), common_reg=2.0, specific_reg=2.0, tol=self.tol,
-            relays="auto", n_jobs=1,
+            relays="auto", n_jobs=1, engine="memory" if self.others.is_alone else "mpi",
         )  # fmt: skip
         nodes, node = self.where
         session._enter_all(
@@ -264,6 +272,7 @@ class Lanes:
                 X, rows, tasks, index, nodes, node[rows],
                 dict.fromkeys(tasks, (-1.0, 1.0)), (y > 0).astype(np.int64),
                 [[task] for task in tasks], self._weight(rows),
+                held=self.others.held(node[rows] * len(tasks) + index), company=self.others,
             )
         )  # fmt: skip
         members, _ = session._need_rows()
@@ -287,8 +296,23 @@ class Lanes:
         if candidate.family.is_alone:
             return self.held.X
         if key not in self._lifted:
-            self._lifted[key] = compact(self._lift(candidate).rows(self.held.X, self.held.task))
+            rows = self._lift(candidate).rows(self.held.X, self.held.task)
+            size = self.others.add(np.array([rows.nnz, rows.shape[0] * rows.shape[1]]))
+            self._lifted[key] = compact(rows, float(size[0] / max(size[1], 1)))
         return self._lifted[key]
+
+    def _best_biases(self, problem: Problem, whole: Floats) -> Floats:
+        """The bias nearest to 0 among the best for each owner's weights."""
+        X, rows, y, owner, prices = problem
+        scores = np.empty(len(rows))
+        order = np.argsort(owner, kind="stable")
+        ends = np.cumsum(np.bincount(owner, minlength=len(whole)))
+        for k, mine in enumerate(np.split(order, ends[:-1])):
+            scores[mine] = products(X, rows[mine], whole[k : k + 1, :-1])[:, 0]
+        weight = self._weight(rows)
+        parts = [scores, y, owner, *([] if weight is None else [weight])]
+        scores, y, whose, *more = self.others.stack(np.stack(parts, axis=1)).T
+        return best_bias(scores, y, whose.astype(np.int64), len(prices), *more)
 
 
 class _Answers(NamedTuple):
@@ -331,7 +355,7 @@ def _take(session: Session, whole: Floats, nodes: dict[Hashable, Floats]) -> Non
     agents = state.plan.used[state.tables.agents["is_relay"][state.plan.used] == 0]
     owners = members.owners()
     owner = np.array([owners[a] for a in agents.tolist()])
-    common, specific = average(state)
+    common, specific = average(state).swapaxes(0, 1)
     trained, index = np.unique(owner, return_inverse=True)
     total = np.zeros((len(trained), whole.shape[1]))
     np.add.at(total, index, common[agents] + specific[agents])
@@ -343,18 +367,6 @@ def _take(session: Session, whole: Floats, nodes: dict[Hashable, Floats]) -> Non
             some: dict[Any, int] = {k: a for k, a in held.items() if a in place}
             for k, a in some.items():
                 nodes[node][k] = own[place[a]]
-
-
-def _best_biases(problem: Problem, whole: Floats, weight: Floats | None) -> Floats:
-    """The bias nearest to 0 among the best for each owner's weights."""
-    X, rows, y, owner, prices = problem
-    if isinstance(X, np.ndarray) and len(whole) > len(X):
-        scores = np.einsum("ij,ij->i", X[rows], whole[owner, :-1])
-    elif isinstance(X, np.ndarray) or len(whole) < 100:
-        scores = np.asarray(X @ whole[:, :-1].T)[rows, owner]
-    else:
-        scores = np.asarray(X[rows].multiply(whole[owner, :-1]).sum(axis=1)).ravel()
-    return best_bias(scores, y, owner, len(prices), weight)
 
 
 def _info(ends: Sequence[Ended], spent: float) -> Info:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from dtsvm.errors import DataError
 from dtsvm.problem import Network
-from dtsvm.select import Held, Job, moments, split
+from dtsvm.select import Held, Job, split
+from dtsvm.svm.company import Alone, find_company, mean_square
 from dtsvm.svm.cv import DTSVMCV
 from dtsvm.svm.lanes import Lanes, Problem, Unit
 from dtsvm.svm.session import Session
@@ -50,19 +51,23 @@ class WarmLanes(Lanes):
         ]
 
     def _open(self, units: list[Unit], problem: Problem) -> Session:
-        nodes, node = self.where
         X, rows, y, owner, _ = problem
         marks = 2 * self.numbers[rows] + (y > 0)
-        places = _by_agent([nodes[v] for v in node[rows]], owner.tolist())
+        places = self._by_agent(rows, owner)
         candidate = units[0].candidate
-        is_refit = len(units[0].rows) == len(self.held.y)
-        key = (*candidate.family[:2], candidate.C, is_refit)
+        key = (*candidate.family[:2], candidate.C, self._are_all(units[0].rows))
         if key in self.kept:
             session, old = self.kept[key]
             _move_nodes(session, self.network, places)
-            for agent, at in places.items():
-                _move_rows(session, agent, old.get(agent), marks[at], X[rows[at]], y[at])
-            for v, task in old.keys() - places.keys():
+            moves = [
+                _Move(agent, old.get(agent) if _holds(session, agent) else None, marks[at])
+                for agent, at in places.items()
+            ]
+            changes = self.others.add(np.array([move.counts for move in moves]))
+            for move, (is_gone, is_fresh) in zip(moves, (changes > 0).tolist(), strict=True):
+                at = places[move.agent][move.fresh]
+                _move_rows(session, move, (is_gone, is_fresh), X[rows[at]], y[at])
+            for v, task in [agent for agent in old if agent not in places]:
                 if v in session.nodes and task in session.tasks:
                     session.leave(node=v, task=task, allow_split=True)
             _cut_nodes(session, self.network)
@@ -71,12 +76,26 @@ class WarmLanes(Lanes):
         self.kept[key] = _Kept(session, {agent: marks[at] for agent, at in places.items()})
         return session
 
+    def _by_agent(self, rows: Ints, owner: Ints) -> dict[Agent, Ints]:
+        """Which of some rows every agent has; those elsewhere have none here."""
+        names, node = self.where
+        mine = owner * len(names) + node[rows]
+        order = np.argsort(mine, kind="stable")
+        every = self.others.distinct(mine)
+        cuts = np.searchsorted(mine[order], [every, every + 1])
+        return {
+            (names[k % len(names)], k // len(names)): order[a:b]
+            for k, a, b in zip(every.tolist(), *cuts.tolist(), strict=True)
+        }
 
-def _by_agent(nodes: list[Hashable], tasks: list[Hashable]) -> dict[Agent, Ints]:
-    found: dict[Agent, list[int]] = defaultdict(list)
-    for i, agent in enumerate(zip(nodes, tasks, strict=True)):
-        found[agent].append(i)
-    return {agent: np.array(at, np.int64) for agent, at in found.items()}
+
+class _Move:
+    """What becomes of an agent's rows: which of the old are gone, and which are fresh."""
+
+    def __init__(self, agent: Agent, old: Ints | None, new: Ints) -> None:
+        self.agent, before = agent, new[:0] if old is None else old
+        self.gone, self.fresh = ~np.isin(before, new), ~np.isin(new, before)
+        self.counts = int(self.gone.sum()), int(self.fresh.sum())
 
 
 def _move_nodes(session: Session, network: Network, places: dict[Agent, Ints]) -> None:
@@ -110,26 +129,25 @@ def _neighbours(network: Network, node: Hashable) -> set[Hashable]:
 
 
 def _move_rows(
-    session: Session, agent: Agent, old: Ints | None, new: Ints, X: Any, y: Floats
+    session: Session, move: _Move, changes: tuple[bool, bool], X: Any, y: Floats
 ) -> None:
-    """Take away rows that are gone and give what is new; a mark says which is which."""
-    node, task = agent
-    is_here = old is not None and node in session.nodes and task in session.tasks
-    if old is None or not is_here:
-        session.enter(node, task, X, y, labels=(-1.0, 1.0)) if not _holds(session, agent) else (
-            session.add_data(node, task, X, y)
-        )
+    """Take away rows that are gone and give what is new, here or wherever the agent is."""
+    node, task = move.agent
+    is_gone, is_fresh = changes
+    if not _holds(session, move.agent):
+        session.enter(node, task, X, y, labels=(-1.0, 1.0))
         return
-    is_gone = ~np.isin(old, new)
-    if is_gone.any():
-        session.drop_data(node, task, mask=is_gone)
-    fresh = ~np.isin(new, old)
-    if fresh.any():
-        session.add_data(node, task, X[fresh], y[fresh])
+    if is_gone:
+        state = session._need_rows()[0].state
+        for agent in session._agents(node, task):
+            state.drop_rows(agent, move.gone)
+        session._changed("drop_data", f"rows of task {task!r} at node {node!r}")
+    if is_fresh:
+        session.add_data(node, task, X, y)
 
 
 def _holds(session: Session, agent: Agent) -> bool:
-    """Whether the agent has just entered with its node, without rows."""
+    """Whether the session has the agent, with rows or, just entered with its node, without."""
     node, task = agent
     return node in session.nodes and task in session.tasks and node in session._holders(task)
 
@@ -172,9 +190,10 @@ class LiveChoice:
 
     def _lanes(self, chooser: DTSVMCV, session: Session) -> WarmLanes:
         nodes, tasks = list(session.nodes), list(session.tasks)
-        blocks = session._blocks()
+        others = find_company(session._engine)
+        blocks = session._blocks(others)
         rows = session._need_rows()[0].state.tables.rows
-        if (rows["weight"][rows.used] != 1.0).any():
+        if others.largest(float((rows["weight"][rows.used] != 1.0).any())):
             raise DataError(
                 "Rows of this session have a sample_weight, which choose() does not know: choose "
                 "with DTSVMCV(...).fit(..., sample_weight=...)."
@@ -182,48 +201,56 @@ class LiveChoice:
         X = np.concatenate([block[0] for block in blocks.values()])
         y = np.concatenate([block[1] for block in blocks.values()])
         n_folds = int(self.options.get("folds", 3))
-        seen = {agent: self._recognise(agent, *block, n_folds) for agent, block in blocks.items()}
-        self._begin_anew_if_far(moments(X).tolist(), tasks)
-        self.seen = seen
+        seen = self._recognise(blocks, n_folds, others)
         sizes = [len(block[1]) for block in blocks.values()]
         where = np.repeat([nodes.index(node) for node, _ in blocks], sizes)
         what = np.repeat([tasks.index(task) for _, task in blocks], sizes)
+        self._begin_anew_if_far(mean_square(X, where, others) or 1.0, tasks)
+        self.seen = seen
         folds = np.concatenate([one.folds for one in seen.values()])
         held = Held(X, y, what, folds, len(tasks), n_folds)
-        jobs = chooser.n_jobs
+        jobs = chooser.n_jobs if others.is_alone else 1
         return WarmLanes(
             held, (nodes, where), session.network, self.mean_square, chooser.tol,
             chooser.max_rounds, os.cpu_count() or 1 if jobs in (None, -1) else jobs,
-            chooser.callback, numbers=np.concatenate([one.numbers for one in seen.values()]),
-            kept=self.kept,
+            chooser.callback, others=others,
+            numbers=np.concatenate([one.numbers for one in seen.values()]), kept=self.kept,
         )  # fmt: skip
 
-    def _begin_anew_if_far(self, sums: list[float], tasks: list[Hashable]) -> None:
+    def _begin_anew_if_far(self, square: float, tasks: list[Hashable]) -> None:
         """C and longer rows follow the mean squared row and the tasks: far off, start again."""
-        square = sums[0] / max(sums[1], 1.0) or 1.0
         ratio = square / self.mean_square if self.mean_square else np.inf
         if tasks != self.tasks or not 1 / FAR < ratio < FAR:
             self.kept.clear()
             self.mean_square, self.tasks = square, tasks
 
-    def _recognise(self, agent: Agent, X: Floats, y: Floats, n_folds: int) -> _Seen:
+    def _recognise(
+        self, blocks: dict[Agent, tuple[Floats, Floats]], n_folds: int, others: Alone
+    ) -> dict[Agent, _Seen]:
         """Give rows that were here their numbers and folds again, new ones new numbers."""
-        rows = [x.tobytes() + label.tobytes() for x, label in zip(X, y, strict=True)]
-        old = self.seen.get(agent)
-        known: dict[bytes, list[int]] = defaultdict(list)
-        for i in reversed(range(len(old.rows) if old else 0)):
-            known[old.rows[i]].append(i)  # type: ignore[union-attr]
-        found = np.array([known[row].pop() if known[row] else -1 for row in rows], np.int64)
-        numbers, folds = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
-        is_new = found < 0
-        if old is not None:
-            numbers[~is_new], folds[~is_new] = (
-                old.numbers[found[~is_new]],
-                old.folds[found[~is_new]],
-            )
-        n_new = int(is_new.sum())
-        numbers[is_new] = self.n_rows + np.arange(n_new)
-        seed = [int(self.options.get("seed", 0)), self.n_choices, self.n_rows]
-        folds[is_new] = split(y[is_new], np.zeros(n_new, np.int64), n_folds, seed)
-        self.n_rows += n_new
-        return _Seen(rows, numbers, folds)
+        each = {agent: _matched(self.seen.get(agent), *block) for agent, block in blocks.items()}
+        n_new = others.add(np.array([int((found < 0).sum()) for _, found in each.values()]))
+        seen = {}
+        for (agent, (rows, found)), n in zip(each.items(), n_new.tolist(), strict=True):
+            old, is_new = self.seen.get(agent), found < 0
+            numbers, folds = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
+            if old is not None:
+                numbers[~is_new] = old.numbers[found[~is_new]]
+                folds[~is_new] = old.folds[found[~is_new]]
+            if is_new.any():
+                numbers[is_new] = self.n_rows + np.arange(n)
+                seed = [int(self.options.get("seed", 0)), self.n_choices, self.n_rows]
+                y = blocks[agent][1][is_new]
+                folds[is_new] = split(y, np.zeros(n, np.int64), n_folds, seed)
+            self.n_rows += n
+            seen[agent] = _Seen(rows, numbers, folds)
+        return seen
+
+
+def _matched(old: _Seen | None, X: Floats, y: Floats) -> tuple[list[bytes], Ints]:
+    """Return an agent's rows as bytes, and where each was at the last choice, −1 if it is new."""
+    rows = [x.tobytes() + label.tobytes() for x, label in zip(X, y, strict=True)]
+    known: dict[bytes, list[int]] = defaultdict(list)
+    for i in reversed(range(len(old.rows) if old else 0)):
+        known[old.rows[i]].append(i)  # type: ignore[union-attr]
+    return rows, np.array([known[row].pop() if known[row] else -1 for row in rows], np.int64)

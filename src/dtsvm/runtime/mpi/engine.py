@@ -98,17 +98,22 @@ class Mpi(Memory):
 
         Ctrl-C at any rank, like the time limit of rank 0, ends all after the same round.
         """
-        stale = gather_rows(self.comm, np.array([float(self.state.is_stale)]))
-        if stale.any() and not stale.all():
-            self.state._touch()
+        self.agreed_plan()
         with self._deferred_interrupt():
             info = super().train(
                 max_rounds=max_rounds, tol=tol, max_seconds=max_seconds, on_round=on_round
             )
-        self._share_numbers()
+        self.share_numbers()
         return info
 
     # What ranks agree on
+
+    def agreed_plan(self) -> Plan:
+        """Return the plan, derived anew at all ranks if a change came to one."""
+        stale = gather_rows(self.comm, np.array([float(self.state.is_stale)]))
+        if stale.any() and not stale.all():
+            self.state._touch()
+        return self.state.plan
 
     def _now(self) -> float:
         return float(self.comm.bcast(super()._now()))
@@ -215,22 +220,33 @@ class Mpi(Memory):
                 compiled.apply_leap(s, np.array(decision.leap), plan.sets, past, agents, ends)
                 has_leapt = True
             self.state.iterates.set_level(members, np.array(decision.level))
-        compiled.loosen(agents)
+        compiled.revise(agents, ends)
         compiled.renew(plan.rows, agents, ends, past, has_leapt)
 
     # The certificate, and what every rank knows in the end
 
     def certificates(self) -> list[Certificate]:
         """Certify every set of agents, at every rank alike."""
-        part = self._need_part()
+        return self.certify_plan(self.state.plan)
+
+    def certify_plan(self, plan: Plan) -> list[Certificate]:
+        """Certify the sets in a plan, at every rank alike."""
+        part = self._need_part(plan)
         self._share_estimates(part)
-        return certify_sets(self.comm, part.plan, part.own, part.order, part.agents)
+        return certify_sets(self.comm, plan, part.own, part.order, part.agents)
+
+    def run_plan(self, plan: Plan, n: int) -> None:
+        """Run `n` rounds of the sets in a plan, as `Memory.run_plan` does."""
+        part, job = self._need_part(plan), self._plain_job(n)
+        for _ in range(n):
+            self._round(part, job)
+        self.state.age += n
 
     def _share_estimates(self, part: Part) -> None:
         estimate = self.state.tables.agents.open("estimate")
         estimate[part.order] = gather_rows(self.comm, estimate[part.own])
 
-    def _share_numbers(self) -> None:
+    def share_numbers(self) -> None:
         """Let every rank know every x and z, so that the next change finds them everywhere."""
         part = self._need_part()
         self._share_estimates(part)
@@ -256,9 +272,9 @@ class Mpi(Memory):
             for values in () if past is None else past[name]:
                 values[order] = gather_rows(self.comm, values[own])
 
-    def _need_part(self) -> Part:
-        """Return this rank's part of the plan, derived anew after a change."""
-        plan = self.state.plan
+    def _need_part(self, plan: Plan | None = None) -> Part:
+        """Return this rank's part of a plan, by default of all; derived anew after a change."""
+        plan = plan or self.state.plan
         if self._part is None or self._part.plan is not plan:
             if self._part is not None:
                 self._part.halo.free()

@@ -22,7 +22,7 @@ from scipy.special import stdtrit
 from benchmarks.results import FOLDER, ROOT
 from benchmarks.settings import MissingData
 from benchmarks.transfer_more import COSTLY, cost, cost_table, poison, poison_table
-from benchmarks.transfer_sets import SETS, Places, Split
+from benchmarks.transfer_sets import FRESH, SETS, Places, Split
 from dtsvm import Network
 from dtsvm.select import (
     SMALL,
@@ -47,6 +47,12 @@ POISONED, COSTS = FOLDER / "transfer_poison.jsonl", FOLDER / "transfer_cost.json
 PAGE = ROOT / "docs" / "transfer.md"
 THETAS = (0.02, 0.1, 0.3, 0.6, 0.9)
 BY_HAND = ("alone", "one for all", "multi-task")
+LIARS = (
+    "vehicle (20; tested on tasks of ≥ 27)",
+    "contraception (10)",
+    "heart (20)",
+    "12 pairs of digits (20), 30 components",
+)  # setting tasks aside was found on the first three
 TARGET = 0.5  # points behind the best by hand
 METHODS = (*BY_HAND, "chosen", "guarded")
 REFERENCE = {  # macro error % of the prototype, with the best of three by hand
@@ -76,7 +82,7 @@ def main(ctx: click.Context, splits: int, only: str, tol: float, mnist: Path, da
     if ctx.invoked_subcommand:
         return
     for seed in range(splits):
-        for name, draw in SETS.items():
+        for name, draw in {**SETS, **FRESH}.items():
             if only in name:
                 _measure_one(name, draw, seed, tol, Places(data, mnist))
     click.echo(f"wrote {write()}")
@@ -90,7 +96,7 @@ def poison_command(ctx: click.Context, splits: int, only: str) -> None:
     """Measure what tasks with random labels do to the others."""
     places, done = _places(ctx), {(x["set"], x["seed"]) for x in read(POISONED)}
     for seed in range(splits):
-        for name in ("vehicle (20; tested on tasks of ≥ 27)", "contraception (10)", "heart (20)"):
+        for name in LIARS:
             if only in name and (name, seed) not in done:
                 _keep(POISONED, poison(places, name, seed))
 
@@ -249,9 +255,10 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 def write() -> Path:
     """Write the page; return where it is."""
-    found = {name: _joined(name) for name in SETS}
-    parts = [HEAD, _macro_table({name: some for name, some in found.items() if some})]
-    parts.append(_task_table({name: some for name, some in found.items() if len(some) > 1}))
+    found = {name: _joined(name) for name in {**SETS, **FRESH}}
+    known, fresh = ({name: found[name] for name in some if found[name]} for some in (SETS, FRESH))
+    parts = [HEAD, _macro_table(known), NEW, _macro_table(fresh)]
+    parts.append(_task_table({name: some for name, some in known.items() if len(some) > 1}))
     parts += [POISON, poison_table(read(POISONED))]
     parts += [COST, cost_table(read(COSTS))]
     PAGE.write_text("\n".join(parts))
@@ -288,7 +295,12 @@ nothing to set. What it does:
   the counts that pick one bias where several are best. Else only what training exchanges travels.
 - *Sides* come from inner products of the tasks' own classifiers, in each fold from its own rows.
 - *Weights* are a posterior over candidates whose prior is learnt from all tasks; alone keeps a
-  tenth. The answer is their mean: one vector a task.
+  tenth. The answer is their mean: one vector a task. A held-out row counts for 0.6 of one: folds
+  train on overlapping rows, so what they say is not independent (Nadeau and Bengio's correction
+  for three folds is 0.4). Of 0.4, 0.5, 0.6 and 1, judged on vehicle, contraception, heart (20),
+  3v6 with 2 of 12 and the 12 pairs by weighing kept margins anew. Confirmed on the other sets and
+  on 13 new ones (below): better than 1 on all of these but four, in which a task has two or three
+  rows of a class and is tested on as many of either.
 - *Large C last*: all families try up to ten over the mean squared row, a larger C only those whose
   largest so far has a hundredth of some task; and only what has a hundredth of some task is trained
   on all rows (a prototype tried everything and kept a thousandth). Judged on three splits of every
@@ -305,23 +317,32 @@ nothing to set. What it does:
 Macro error in %, mean ± standard error over random splits; by hand means the fewest held-out errors
 in the same folds. *Guarded* is `guard="alone"`. The last column is what a prototype reached on its
 own splits of sets of the same names. Where its best by hand, too, is far from ours (3v6 with 2 of
-12 rows, 12 pairs) the two are not comparable: it does not say how those rows were drawn. Candidates
-were trained to a gap of 0.01 here; the estimator's default is 0.05. School has fewer splits, and
-three of its choices were made before large C came last, all candidates tried; on the eleven splits
-measured both ways the two differ by at most 0.06 points.
+12 rows, 12 pairs) the two are not comparable: it does not say how those rows were drawn. 3v6 with
+2 of 12 is tested on as many of either digit, which its folds do not show; these two sets have more
+splits, because errors vary: on the first twenty, before held-out rows counted for less, they were
+1.0 and 0.6 points behind the best by hand. Candidates were trained to a gap of 0.01 here; the
+estimator's default is 0.05.
+"""
+NEW = """### Sets that nothing was tuned on
+
+Drawn once the above was settled, but for the one number that says what a held-out row counts for,
+which is confirmed here.
 """
 POISON = """## A fifth of the tasks have random labels
 
 Macro error in % of the honest tasks, with the others left out and with their labels drawn by lot.
-The aim was at most half a point.
+The aim was at most half a point. Setting tasks aside was found on the first three sets, not on the
+last. Contraception, where honest tasks make 41 errors in 100, is still above: ten rows do not tell
+who lies.
 """
 COST = """## What it costs
 
 One choice on a ring of 8 nodes beside the mean of four fits of `DTSVM` at the four values of C, the
 same tolerance. Rounds are counted as if all candidates of a stage ran side by side; bytes are those
 of them all. Seconds are of one processor. The aim was ten fits: a choice takes fewer where there
-are many tasks, and more where a fit takes a few thousandths of a second. School was not measured
-anew.
+are many tasks, and more where a fit takes a few thousandths of a second: since held-out rows count
+for less, more candidates have a share and are trained on all rows. Measured on a busy machine, in
+processor time; school too, its 139 tasks on eight nodes.
 """
 
 
@@ -344,12 +365,14 @@ def _macro_table(found: dict[str, list[dict[str, Any]]]) -> str:
         less = macro["chosen"] - macro[best]
         behind.append(less.mean())
         cells = [_with_error(macro[way]) for way in METHODS]
-        known = " / ".join(f"{x:.1f}" for x in REFERENCE[name])
+        known = " / ".join(f"{x:.1f}" for x in REFERENCE.get(name, ())) or "-"
         lines.append(
             f"| {name} | {len(some)} | {' | '.join(cells)} | {_with_error(less)} | {known} |"
         )
     lines.append("")
-    lines.append(f"On average {np.mean(behind):+.2f} points, at worst {max(behind):+.2f}.")
+    rest = [less for name, less in zip(found, behind, strict=True) if "turned" not in name]
+    without = f" ({np.mean(rest):+.2f} without turned tasks)" if len(rest) < len(behind) else ""
+    lines.append(f"On average {np.mean(behind):+.2f} points{without}, at worst {max(behind):+.2f}.")
     missed = [name for name, less in zip(found, behind, strict=True) if less > TARGET]
     lines.append(f"Behind by more than {TARGET} points: {'; '.join(missed) or 'none'}.\n")
     return "\n".join(lines)
@@ -379,9 +402,11 @@ def _task_table(found: dict[str, list[dict[str, Any]]]) -> str:
 
 TASKS = """Each task's difference to the same task alone with its own tuned C, paired by split, with
 a 95 % t-interval corrected for the number of tasks (Bonferroni): how many are above zero, how many
-below, and the largest mean difference, in points. The task of heart (20) that is worse, guarded or
-not, is a hospital where nine of ten patients are ill: of its twenty rows two have the rare label,
-and held out they do not tell a classifier that always says "ill" from one that does not.
+below, and the largest mean difference, in points. On the first twenty splits a task of heart (20)
+was worse without the guard: a hospital where nine of ten patients are ill. Of its twenty rows two
+have the rare label, and held out they hardly tell a classifier that always says "ill" from one that
+does not; there the guard asks company for fewer errors. 3v6 with 30 rows loses a little beside 5v4
+and 8v9, guarded or not: its held-out errors do not show it.
 """
 
 

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 
 from benchmarks.settings import MissingData
 from dtsvm.data import DigitFeatures, load_mnist
 
-__all__ = ["SETS", "Places", "Split"]
+__all__ = ["FRESH", "SETS", "Places", "Split"]
 
+OTHERS = ["1v4", "2v7", "3v5", "6v8", "9v0", "7v9", "5v6", "8v3"]
 PAIRS = ["0v1", "2v3", "4v5", "6v7", "8v9", "3v6", "5v4", "1v7", "0v8", "2v5", "9v6", "3v4"]
 TEST_ROWS = 1000  # of each digit task
 
@@ -36,14 +38,41 @@ class Split(NamedTuple):
     task_test: np.ndarray
 
 
+Rows = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
 @cache
-def _load(places: Places, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _load(places: Places, name: str) -> Rows:
     path = places.data / f"{name}.npz" if places.data else None
     if path is None or not path.is_file():
         raise MissingData(f"needs {name}.npz: give --data DIR or set DTSVM_DATA.")
     with np.load(path) as held:
         X, y, task = held["X"].astype(float), held["y"].astype(float), held["task"]
     return X, y, np.unique(task, return_inverse=True)[1]
+
+
+def _cancer() -> Rows:
+    """Breast cancer, in fifths by mean texture."""
+    X, target = load_breast_cancer(return_X_y=True)
+    edges = np.quantile(X[:, 1], [0.2, 0.4, 0.6, 0.8])
+    return X, np.where(target == 1, 1.0, -1.0), np.digitize(X[:, 1], edges)
+
+
+def _diabetes() -> Rows:
+    """Diabetes, the worst 30 % from the rest, by sex and age."""
+    X, target = load_diabetes(return_X_y=True, scaled=False)
+    y = np.where(target > np.quantile(target, 0.7), 1.0, -1.0)
+    return X, y, 3 * (X[:, 1] > 1).astype(int) + np.digitize(X[:, 0], [40, 55])
+
+
+def _wine() -> Rows:
+    """Wine, each of three kinds from the rest."""
+    X, kind = load_wine(return_X_y=True)
+    y = [np.where(kind == k, 1.0, -1.0) for k in range(3)]
+    return np.concatenate([X] * 3), np.concatenate(y), np.repeat(np.arange(3), len(X))
+
+
+BUNDLED = {"breast cancer": _cancer, "diabetes": _diabetes, "wine": _wine}
 
 
 def _rows(
@@ -56,7 +85,7 @@ def _rows(
 
     def split(places: Places, seed: int) -> Split:
         rng = np.random.default_rng(seed)
-        X, y, task = _load(places, name)
+        X, y, task = BUNDLED[name]() if name in BUNDLED else _load(places, name)
         counts = np.bincount(task)
         turned = rng.permutation(len(counts))[:n_turned]
         y = np.where(np.isin(task, turned), -y, y)
@@ -69,6 +98,21 @@ def _rows(
         mean, spread = X[train].mean(axis=0), X[train].std(axis=0)
         X = (X - mean) / np.where(spread > 1e-9, spread, 1.0)
         return Split(X[train], y[train], task[train], X[test], y[test], task[test])
+
+    return split
+
+
+def _some(draw: Callable[[Places, int], Split], n_tasks: int) -> Callable[[Places, int], Split]:
+    """Keep some of a set's tasks, others for every seed."""
+
+    def split(places: Places, seed: int) -> Split:
+        X, y, task, X_test, y_test, task_test = draw(places, seed)
+        order = np.random.default_rng([seed, 5]).permutation(int(task.max()) + 1)
+        number = np.full(len(order), -1)
+        number[order[:n_tasks]] = np.arange(n_tasks)
+        train, test = number[task] >= 0, number[task_test] >= 0
+        return Split(X[train], y[train], number[task[train]],
+                     X_test[test], y_test[test], number[task_test[test]])  # fmt: skip
 
     return split
 
@@ -113,4 +157,23 @@ SETS: dict[str, Callable[[Places, int], Split]] = {
     "the same with 9v8": _pairs({"3v6": (2, 10), "9v8": 200}),
     "digits 3v6 (30), 5v4 (60), 8v9 (400)": _pairs({"3v6": 30, "5v4": 60, "8v9": 400}),
     "12 pairs of digits (20), 30 components": _pairs(dict.fromkeys(PAIRS, 20), 30),
+}
+
+# Nothing was ever tuned on these.
+FRESH: dict[str, Callable[[Places, int], Split]] = {
+    "40 schools (10)": _some(_rows("school", 10), 40),
+    "vehicle (10; tested on tasks of ≥ 27)": _rows("vehicle", 10, at_least=27),
+    "contraception (20)": _rows("contraception", 20),
+    "heart (40)": _rows("heart", 40),
+    "breast cancer by texture (20)": _rows("breast cancer", 20),
+    "diabetes by sex and age (25)": _rows("diabetes", 25),
+    "wine, each kind from the rest (15)": _rows("wine", 15),
+    "8 pairs (15), 20 components": _pairs(dict.fromkeys(OTHERS, 15), 20),
+    "10 pairs (10)": _pairs(dict.fromkeys(PAIRS[:10], 10)),
+    "4v9 (2 of 12), 7v1 (200)": _pairs({"4v9": (2, 10), "7v1": 200}),
+    "5v8 (3 of 18), 2v3 (100)": _pairs({"5v8": (3, 15), "2v3": 100}),
+    "7v1 (2 of 22), 4v9 (150), 0v6 (40)": _pairs({"7v1": (2, 20), "4v9": 150, "0v6": 40}),
+    "3v5 (3 of 20), 4v9 (2 of 20), 7v9 (17 of 20), 2v8 (60)": _pairs(
+        {"3v5": (3, 17), "4v9": (2, 18), "7v9": (17, 3), "2v8": 60}
+    ),
 }

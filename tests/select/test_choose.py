@@ -104,6 +104,19 @@ def test_weights_of_a_task_add_up_and_the_guard_never_makes_more_held_out_errors
             assert (chosen.found.wrong[:, 2] <= chosen.found.wrong[:, 1]).all()
 
 
+@pytest.mark.parametrize(("rare", "is_alone"), [(2, True), (3, False)])
+def test_the_guard_asks_company_for_fewer_errors_where_a_class_has_fewer_rows_than_folds(
+    rare, is_alone
+):
+    y = np.where(np.arange(20) < rare, 1.0, -1.0)
+    decisions = np.stack([y, 2 * y], axis=1) + 0.3 * np.random.default_rng(0).normal(size=(20, 2))
+    held = Held(np.zeros((20, 1)), y, np.zeros(20, int), np.arange(20) % 3, 1, 3)
+    for guard, expected in ((None, False), ("alone", is_alone)):
+        found = weigh(held, decisions, np.array([True, False]), guard=guard)
+        assert (found.wrong[0, 1:3] == 0).all()
+        assert (found.weights[0, 0] == 1.0) == expected
+
+
 def test_nodes_that_see_only_their_own_rows_and_totals_find_the_same_weights():
     X, y, task, _ = draw(3)
     rng = np.random.default_rng(0)

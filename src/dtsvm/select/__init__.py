@@ -17,7 +17,7 @@ from dtsvm.select.choice import Choice, Rate, describe, difference, rate
 from dtsvm.select.choosing import Chosen, choose, choosing
 from dtsvm.select.evidence import losses, slopes
 from dtsvm.select.folds import agent_name, split
-from dtsvm.select.held import Held, Job, Lane, first_alike, moments, out_of_fold
+from dtsvm.select.held import Held, Job, Lane, first_alike, moments, out_of_fold, products
 from dtsvm.select.lift import Lift, compact
 from dtsvm.select.margins import Margins, read_table, scale_sums, table
 from dtsvm.select.posterior import weights
@@ -56,6 +56,7 @@ __all__ = [
     "losses",
     "moments",
     "out_of_fold",
+    "products",
     "rate",
     "read_families",
     "read_table",

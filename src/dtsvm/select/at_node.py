@@ -2,41 +2,101 @@
 
 What it asks for is a vector to be added up over the network, or tracks to be trained over it. All
 nodes are sent the same answers, so all end with the same choice: that of `DTSVMCV` on all rows.
+Where tasks have more than two labels, every label is a choice of its own; all go on side by side.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dtsvm.problem.track import Mine, Track
+from dtsvm.problem.track import Block, Mine, Track, Whole
 from dtsvm.select.bias import finding_bias
 from dtsvm.select.candidates import SMALL, Family, candidates, reference_of
-from dtsvm.select.choice import Choice, describe
+from dtsvm.select.choice import Choice, describe, rate
 from dtsvm.select.choosing import Chosen, choosing
 from dtsvm.select.folds import agent_name, split
 from dtsvm.select.held import Held, Job, first_alike, moments
 from dtsvm.select.lift import Lift, compact
+from dtsvm.select.others import Others, believing
 
-__all__ = ["Outcome", "choosing_at_node"]
+__all__ = ["Outcome", "Part", "choosing_at_node"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Steps = Generator[Any, Any, Any]
 MOST_NUMBERS = 200_000  # told to a neighbour in a round, of the tracks that train at a time
+WAYS = ("alone", "together", "chosen")
 
 
-class Outcome(NamedTuple):
-    """What was chosen, and each task's classifier with the bias last."""
+class Part(NamedTuple):
+    """What was chosen for tasks of two labels, or for one label of those that have it.
 
+    Parameters
+    ----------
+    about : str
+        The label; "" where tasks have two.
+    tasks : tuple of str
+        The tasks, all of the network.
+    choices : list of Choice
+        What was chosen, task by task.
+    chosen : Chosen
+        The same in numbers, with every task's classifier.
+    held : Held
+        The rows of this node.
+    together : ndarray of shape (n_tasks,)
+        Held-out rows that the one candidate with company best for all tasks labels wrong.
+    """
+
+    about: str
     tasks: tuple[str, ...]
     choices: list[Choice]
     chosen: Chosen
+    held: Held
+    together: Floats
+
+    def unseen(self, task: str) -> tuple[Floats, Floats, Floats]:
+        """Return the chosen decision values of a task's rows here when held out, ±1 and weights."""
+        mine = self.held.task == self.tasks.index(task)
+        weight = np.ones(len(mine)) if self.held.weight is None else self.held.weight
+        return self.chosen.found.values[mine, 2], self.held.y[mine], weight[mine]
+
+    def compared(self) -> list[dict[str, Any]]:
+        """Return the error with company, and rows of this node labelled wrong, task by task."""
+        out = []
+        for t, one in enumerate(self.choices):
+            wrong = self.chosen.found.is_wrong[self.held.task == t]
+            here: dict[str, Any] = dict(zip(WAYS, wrong.sum(axis=0).tolist(), strict=True))
+            together = [None if np.isnan(x) else x for x in rate(self.together[t], one.n_rows)]
+            here["rows"] = len(wrong)
+            out.append({"together": together, "here": here})
+        return out
+
+
+class Outcome(NamedTuple):
+    """What was chosen: a part for every label that tasks of more than two have, else one."""
+
+    parts: tuple[Part, ...]
+
+    @property
+    def choices(self) -> list[Choice]:
+        """What was chosen, task by task and label by label."""
+        return [one for part in self.parts for one in part.choices]
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """All tasks."""
+        return tuple(sorted({task for part in self.parts for task in part.tasks}))
+
+    @property
+    def chosen(self) -> Chosen:
+        """What was chosen where tasks have two labels, in numbers."""
+        return self.parts[0].chosen
 
 
 def choosing_at_node(
@@ -54,38 +114,115 @@ def choosing_at_node(
     ------
     ndarray, or list of Track
         What this node adds to a sum; or what is to be trained, for which it is sent a list of
-        {task: (weights, bias)}.
+        {place: (weights, bias)}.
     """
-    held = _hold(mine, folds, seed)
-    square, n = (yield moments(held.X) / [mine.unit, 1.0]).tolist()
+    first = _sums(mine)
+    total = yield first
+    square, n, weight = total[:3].tolist()
     mean_square = mine.unit * square / max(n, 1.0)
-    some = candidates(families, n_tasks=held.n_tasks, mean_square=mean_square, C=C)
-    trainer = _Trainer(mine, held, mean_square)
-    steps = choosing(held, some, reference=reference_of(some, mean_square), guard=guard)
+    steps = []
+    for k, (about, tasks) in enumerate(mine.questions.items(), 3):
+        others = Others(mine.claimed, mine.unit, is_weighted=weight != n)
+        others.meet(first[:2], total[:2], total[k] - first[k])
+        held = _hold(mine, about, tasks, folds, seed)
+        held = held if others.is_weighted else replace(held, weight=None)
+        some = candidates(families, n_tasks=len(tasks), mean_square=mean_square, C=C)
+        trainer = _Trainer(mine, about, tasks, held, mean_square, others)
+        steps.append(_choosing(trainer, some, guard))
+    return Outcome(tuple((yield from _side_by_side(steps))))
+
+
+def _sums(mine: Mine) -> Floats:
+    """Return what a node's rows add to Σ‖x‖², in the network's unit, rows and weights.
+
+    Then to the rows of every question.
+    """
+    out = np.zeros(3)
+    for block in mine.blocks.values():
+        square, n = moments(block.X)
+        out += square / mine.unit, n, n if block.weight is None else block.weight.sum()
+    each = [
+        sum(mine.blocks[task].X.shape[0] for task in tasks if task in mine.blocks)
+        for tasks in mine.questions.values()
+    ]
+    return np.array([*out, *each], float)
+
+
+def _choosing(trainer: _Trainer, some: list[Any], guard: str | None) -> Steps:
+    """Choose for one question: jobs are trained as tracks."""
+    held, reference = trainer.held, reference_of(some, trainer.mean_square)
+    steps = choosing(held, some, reference=reference, guard=guard, is_beside=True)
     asked = next(steps)
     while True:
-        answer = (yield from trainer.train(asked)) if isinstance(asked, list) else (
-            (yield np.ravel(asked)).reshape(np.shape(asked))
-        )  # fmt: skip
+        if isinstance(asked, list):
+            answer = yield from trainer.train(asked)
+        else:
+            answer = (yield np.ravel(asked)).reshape(np.shape(asked))
+            trainer.others.check(asked, answer)
         try:
             asked = steps.send(answer)
         except StopIteration as end:
-            return Outcome(mine.tasks, describe(end.value, mine.tasks), end.value)
+            chosen: Chosen = end.value
+            break
+    mine = np.bincount(held.task, chosen.found.is_wrong[:, 1], held.n_tasks).astype(float)
+    together = yield mine
+    trainer.others.counts(mine, together)
+    about, tasks = trainer.about, trainer.tasks
+    choices = [replace(one, label=about or None) for one in describe(chosen, tasks)]
+    return Part(about, tasks, choices, chosen, held, together)
 
 
-def _hold(mine: Mine, folds: int, seed: int) -> Held:
+def _side_by_side(steps: list[Steps]) -> Steps:
+    """Go through several at once: vectors are added up in one sum, tracks trained together."""
+    found: dict[int, Any] = {}
+    asked = {k: next(one) for k, one in enumerate(steps)}
+    while asked:
+        sums = {k: what for k, what in asked.items() if not isinstance(what, list)}
+        if sums:
+            total = yield np.concatenate(list(sums.values()))
+            ends = np.cumsum([len(term) for term in sums.values()])[:-1]
+            answers: dict[int, Any] = dict(zip(sums, np.split(total, ends), strict=True))
+        else:
+            trained: list[Any] = []
+            for batch in _batches([track for tracks in asked.values() for track in tracks]):
+                trained += yield batch
+            answers = {k: [trained.pop(0) for _ in tracks] for k, tracks in asked.items()}
+        for k, answer in answers.items():
+            try:
+                asked[k] = steps[k].send(answer)
+            except StopIteration as end:
+                found[k] = end.value
+                del asked[k]
+    return [found[k] for k in range(len(steps))]
+
+
+def _hold(mine: Mine, about: str, tasks: tuple[str, ...], folds: int, seed: int) -> Held:
     """Put the node's rows under each other and say which fold holds out each."""
-    empty = np.zeros((0, mine.n_features))
-    parts = [mine.blocks[task] for task in mine.tasks if task in mine.blocks]
-    task = np.repeat(
-        [t for t, name in enumerate(mine.tasks) if name in mine.blocks], [len(y) for _, y in parts]
-    ).astype(np.int64)
-    y = np.concatenate([np.zeros(0), *(y for _, y in parts)])
-    is_sparse = any(sparse.issparse(X) for X, _ in parts)
-    blocks = [empty, *(X for X, _ in parts)]
+    some = [(t, mine.blocks[name]) for t, name in enumerate(tasks) if name in mine.blocks]
+    task = np.repeat([t for t, _ in some], [block.X.shape[0] for _, block in some])
+    y = np.concatenate([np.zeros(0), *(block.sides[about] for _, block in some)])
+    fold = [_fold(block, agent_name(mine.node, tasks[t]), folds, seed) for t, block in some]
+    blocks = [np.zeros((0, mine.n_features)), *(block.X for _, block in some)]
+    is_sparse = any(sparse.issparse(X) for X in blocks)
     X = sparse.csr_array(sparse.vstack(blocks)) if is_sparse else np.concatenate(blocks)
-    names = [agent_name(mine.node, name) for name in mine.tasks]
-    return Held(X, y, task, split(y, task, folds, seed, names), len(mine.tasks), folds)
+    ones = [np.ones(block.X.shape[0]) if block.weight is None else block.weight
+            for _, block in some]  # fmt: skip
+    weight = np.concatenate([np.zeros(0), *ones])
+    none = np.zeros(0, np.int64)
+    return Held(
+        X, y, task.astype(np.int64), np.concatenate([none, *fold]), len(tasks), folds, weight
+    )
+
+
+def _fold(block: Block, name: str, folds: int, seed: int) -> Ints:
+    """Deal a task's rows to folds as `DTSVMCV` does: labels beyond the first two for themselves."""
+    codes = block.codes
+    y, agent = np.where(codes == 1, 1.0, -1.0), np.zeros(len(codes), np.int64)
+    fold = split(y, agent, folds, seed, [name])
+    for k in range(2, int(codes.max(initial=0)) + 1):
+        more = codes == k
+        fold[more] = split(y[more], agent[more], folds, (seed, k), [name])
+    return fold
 
 
 @dataclass
@@ -93,40 +230,60 @@ class _Trainer:
     """Turns jobs into tracks, and what tracks found into classifiers."""
 
     mine: Mine
+    about: str
+    tasks: tuple[str, ...]
     held: Held
     mean_square: float
+    others: Others
     _lifted: dict[Any, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         task, n_tasks = self.held.task, self.held.n_tasks
         counts = np.bincount(task, minlength=n_tasks)  # rows lie task by task
         self._marks = (np.arange(len(task)) - (np.cumsum(counts) - counts)[task]) * n_tasks + task
+        X = self.held.X
+        squares = X.multiply(X) if hasattr(X, "multiply") else np.square(X)
+        self._squares = np.asarray(squares.sum(axis=1)).ravel()
 
     def train(self, jobs: list[Job]) -> Steps:
         """Train jobs; those that are alike once."""
         first = first_alike(jobs)
         some = {k: jobs[k] for k in sorted(set(first))}
-        by_label = yield from self._count(jobs[0])
-        plans = {k: self._plan(job, by_label) for k, job in some.items()}
-        trained: list[Any] = []
-        for batch in _batches(list(plans.values())):
-            trained += yield [plan.track for plan in batch]
+        sums = yield from self._count(jobs[0])
+        plans = {k: self._plan(job, sums) for k, job in some.items()}
+        trained = yield [plan.track for plan in plans.values()]
         found = dict(zip(plans, trained, strict=True))
-        if self.mine.is_shared:
-            yield from self._tell(list(plans.values()), trained)
         yield from self._shift(list(plans.values()), trained)
         answers = {k: self._answer(plans[k], found[k]) for k in found}
+        for answer in answers.values():
+            self.others.know(answer)
         return [answers[first[k]] for k in range(len(jobs))]
 
     def _count(self, job: Job) -> Steps:
-        """Count rows of all nodes by lane, task and label; all jobs of a call have these lanes."""
-        held = self.held
-        cells = [2 * held.task[lane.rows] + (held.y[lane.rows] > 0) for lane in job.lanes]
-        counts = [np.bincount(cell, minlength=2 * held.n_tasks).astype(float) for cell in cells]
-        total = yield np.concatenate(counts)
-        return total.reshape(len(job.lanes), held.n_tasks, 2)
+        """Count rows of all nodes by lane, task and label, and add up ‖x‖² and weights.
 
-    def _plan(self, job: Job, by_label: Floats) -> _Plan:
+        All jobs of a call have these lanes.
+        """
+        held = self.held
+        weight = np.ones(len(held.y)) if held.weight is None else held.weight
+        sums = []
+        for lane in job.lanes:
+            at = lane.rows
+            columns = (held.y[at] < 0, held.y[at] > 0, self._squares[at] / self._unit, weight[at])
+            sums += [np.bincount(held.task[at], column, held.n_tasks) for column in columns]
+        mine = np.concatenate(sums).astype(float)
+        total = yield mine
+        shape = (len(job.lanes), 4, held.n_tasks)
+        self.others.rows(mine.reshape(shape), total.reshape(shape))
+        found = total.reshape(len(job.lanes), 4, held.n_tasks).transpose(0, 2, 1).copy()
+        found[:, :, 2] *= self._unit
+        return found
+
+    @property
+    def _unit(self) -> float:
+        return self.mean_square or 1.0
+
+    def _plan(self, job: Job, sums: Floats) -> _Plan:
         """Say which rows train what; a place whose rows are all of one class needs no training."""
         held, family = self.held, job.candidate.family
         lift = None if family.is_alone else Lift(
@@ -134,37 +291,45 @@ class _Trainer:
         )  # fmt: skip
         X = held.X if lift is None else self._rows(lift)
         tasks: dict[str, tuple[Ints, Floats]] = {}
-        opened: list[str] = []
+        lanes: dict[str, Whole] = {}
         closed: dict[str, float] = {}
         for k, (rows, side) in enumerate(job.lanes):
-            for place, at, counts in self._places(k, rows, side, by_label[k], lift is None):
-                if counts.min() == 0:
+            for place, at, counts, members in self._places(k, rows, side, sums[k], lift):
+                if counts[:2].min() == 0:
                     closed[place] = float(np.sign(counts[1] - counts[0]))
                     continue
-                opened.append(place)
+                n, square, weight = counts[:2].sum(), counts[2], counts[3]
+                C = job.candidate.C
+                lanes[place] = Whole(float(n), float(square), float(C * weight), members)
                 if at is not None:
                     turned = held.y[at] * (1.0 if lift is None else side[held.task[at]])
                     tasks[place] = at[turned != 0], turned[turned != 0]
         C, on = job.candidate.C, "all rows" if len(job.lanes) == 1 else "folds"
-        track = Track(self._name(job, on), C, X.shape[1], X, tasks, self._marks, on)
-        return _Plan(job, lift, track, tuple(opened), closed)
+        kind = f"{self.about} {family.bias} {family.share}"
+        name = self._name(job, on)
+        track = Track(name, kind, C, X, tasks, lanes, self._marks, held.weight, on)
+        return _Plan(job, lift, track, closed)
 
     def _name(self, job: Job, on: str) -> str:
         """Name a job's track, so that it can go on after a change, when C may be a little other."""
         level = job.candidate.C * (self.mean_square or 1.0)
-        return f"{job.candidate.family}, C {level:.3g} over the mean square, {on}"
+        about = f"{self.about}: " if self.about else ""
+        return f"{about}{job.candidate.family}, C {level:.3g} over the mean square, {on}"
 
     def _places(
-        self, k: int, rows: Ints, side: Floats, by_label: Floats, is_alone: bool
-    ) -> list[tuple[str, Ints | None, Floats]]:
-        """Name what a lane trains, its rows here and its counts by label in the network."""
-        if not is_alone:
-            turned = np.where(side[:, None] > 0, by_label, by_label[:, ::-1])
-            return [(f"{k}", rows, turned[side != 0].sum(axis=0))]
-        found: list[tuple[str, Ints | None, Floats]] = []
-        for t, name in enumerate(self.mine.tasks):
+        self, k: int, rows: Ints, side: Floats, sums: Floats, lift: Lift | None
+    ) -> list[tuple[str, Ints | None, Floats, frozenset[str] | None]]:
+        """Name what a lane trains, its rows here, its sums in the network and who takes part."""
+        if lift is not None:
+            turned = sums.copy()
+            turned[side < 0, :2] = sums[side < 0, 1::-1]
+            common, own, constant = lift.gains
+            turned[:, 2] = (common**2 + own**2) * sums[:, 2] + constant**2 * sums[:, :2].sum(axis=1)
+            return [(f"{k}", rows, turned[side != 0].sum(axis=0), None)]
+        found: list[tuple[str, Ints | None, Floats, frozenset[str] | None]] = []
+        for t, name in enumerate(self.tasks):
             at = rows[self.held.task[rows] == t] if name in self.mine.through else None
-            found.append((f"{k} {t}", at, by_label[t]))
+            found.append((f"{k} {t}", at, sums[t], self.mine.members[name]))
         return found
 
     def _rows(self, lift: Lift) -> Any:
@@ -173,34 +338,25 @@ class _Trainer:
             self._lifted[key] = compact(lift.rows(self.held.X, self.held.task))
         return self._lifted[key]
 
-    def _tell(self, plans: list[_Plan], found: list[dict[str, Floats]]) -> Steps:
-        """Tell those who do not take part in a task what it found when it trained alone."""
-        alone = [i for i, plan in enumerate(plans) if plan.lift is None]
-        places = [(i, place) for i in alone for place in plans[i].opened]
-        if not places:
-            return
-        width = self.held.X.shape[1] + 1
-        said = np.zeros((len(places), width))
-        for row, (i, place) in zip(said, places, strict=True):
-            if self.mine.tasks[int(place.split()[1])] in self.mine.speaks:
-                row[:] = found[i][place]
-        told = (yield said.ravel()).reshape(said.shape)
-        for row, (i, place) in zip(told, places, strict=True):
-            found[i][place] = row
-
     def _shift(self, plans: list[_Plan], found: list[dict[str, Floats]]) -> Steps:
         """Give every classifier the bias nearest to 0 among the best for its weights."""
-        places = [(i, place) for i, plan in enumerate(plans) for place in plan.opened]
+        places = [(i, place) for i, plan in enumerate(plans) for place in plan.track.lanes]
         scores, y, group = [np.zeros(0)], [np.zeros(0)], [np.zeros(0, np.int64)]
+        rows = [np.zeros(0, np.int64)]
         for g, (i, place) in enumerate(places):
             at, labels = plans[i].track.tasks.get(place, (np.zeros(0, np.int64), np.zeros(0)))
             scores.append(plans[i].track.X[at] @ found[i][place][:-1])
             y.append(labels)
+            rows.append(at)
             group.append(np.full(len(at), g))
         if not places:
             return
+        weight = None if self.held.weight is None else self.held.weight[np.concatenate(rows)]
         parts = np.concatenate(scores), np.concatenate(y), np.concatenate(group)
-        bias = yield from finding_bias(*parts, len(places))
+        steps = finding_bias(*parts, len(places), weight)
+        bias = yield from believing(steps, self.others.counts)
+        lengths = [np.linalg.norm(found[i][place][:-1]) for i, place in places]
+        self.others.bias(bias, np.array(lengths))
         for (i, place), b in zip(places, bias.tolist(), strict=True):
             found[i][place] = np.append(found[i][place][:-1], b)
 
@@ -222,19 +378,18 @@ class _Plan(NamedTuple):
     job: Job
     lift: Lift | None
     track: Track
-    opened: tuple[str, ...]
     closed: dict[str, float]
 
 
-def _batches(plans: list[_Plan]) -> list[list[_Plan]]:
+def _batches(tracks: list[Track]) -> list[list[Track]]:
     """Deal tracks into batches that are told in messages of a fair length, alike at every node."""
-    batches: list[list[_Plan]] = []
+    batches: list[list[Track]] = []
     size = MOST_NUMBERS
-    for plan in plans:
-        numbers = 2 * (plan.track.width + 1) * len(plan.opened)
+    for track in tracks:
+        numbers = (track.width + 1) * len(track.lanes)
         if size + numbers > MOST_NUMBERS:
             batches.append([])
             size = 0
-        batches[-1].append(plan)
+        batches[-1].append(track)
         size += numbers
     return batches

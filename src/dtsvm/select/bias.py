@@ -11,7 +11,7 @@ __all__ = ["best_bias", "finding_bias"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-DIGIT, N_DIGITS = 5, 7  # bits: sign and exponent are 12, so 23 of the fraction
+DIGIT, N_DIGITS = 7, 5  # bits: sign and exponent are 12, so 23 of the fraction
 
 
 def best_bias(
@@ -68,16 +68,16 @@ def best_bias(
 
 
 def finding_bias(
-    scores: Floats, y: Floats, group: Ints, n_groups: int
+    scores: Floats, y: Floats, group: Ints, n_groups: int, weight: Floats | None = None
 ) -> Generator[Floats, Floats, Floats]:
     """Find what `best_bias` returns of the rows of all nodes, to seven digits, from counts alone.
 
     The first sum tells on which side of 0 the bias lies and how many bends come before it; each
-    further one finds the next five bits of it, by counting the bends under each of their values.
+    further one finds the next seven bits of it, by counting the bends under each of their values.
 
     Parameters
     ----------
-    scores, y, group, n_groups
+    scores, y, group, n_groups, weight
         As in `best_bias`, of the rows that are here.
 
     Yields
@@ -86,12 +86,14 @@ def finding_bias(
         What this node adds to a sum.
     """
     bends = y - scores
-    parts = (bends < 0, bends <= 0, y > 0)
+    c = np.ones(len(y)) if weight is None else weight
+    parts = (c * (bends < 0), c * (bends <= 0), c * (y > 0), c)
     counts = np.stack([np.bincount(group, part, n_groups).astype(float) for part in parts])
-    below, upto, positives = (yield counts.ravel()).reshape(3, n_groups)
-    side = np.where(upto < positives, 1, np.where(below > positives, -1, 0))
+    below, upto, positives, whole = (yield counts.ravel()).reshape(4, n_groups)
+    little = 1e-9 * whole
+    side = np.where(upto < positives - little, 1, np.where(below > positives + little, -1, 0))
     # Which of the bends on that side it is, counted from 0 outwards.
-    rank = np.where(side > 0, positives - upto, below - positives)
+    rank = np.where(side > 0, positives - upto, below - positives) - little
     if not side.any():
         return np.zeros(n_groups)
     words = np.abs(bends).view(np.int64)  # as large as the numbers they stand for
@@ -102,7 +104,7 @@ def finding_bias(
         shift = 64 - DIGIT * (digit + 1)
         mine = mine[words[mine] >> (shift + DIGIT) == found[group[mine]]]
         cell = (group[mine] << DIGIT) + ((words[mine] >> shift) & (2**DIGIT - 1))
-        found_here = np.bincount(cell, minlength=n_groups << DIGIT).astype(float)
+        found_here = np.bincount(cell, c[mine], minlength=n_groups << DIGIT).astype(float)
         above = np.cumsum((yield found_here).reshape(n_groups, -1), axis=1)
         place = np.minimum((above < rank[:, None]).sum(axis=1), 2**DIGIT - 1)
         rank = rank - np.where(place > 0, above[np.arange(n_groups), place - 1], 0.0)

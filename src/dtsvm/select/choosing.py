@@ -88,7 +88,8 @@ def choose(
     total : callable
         Adds an array up over the network; by default everything is here.
     guard : {None, "alone"}
-        With "alone", a task that makes at least one held-out error fewer alone trains alone.
+        With "alone", a task that makes at least one held-out error fewer alone trains alone; with
+        as many too, if it has fewer rows of a class than there are folds.
     refit : bool
         Whether to train on all rows; else the folds' classifiers are averaged.
     """
@@ -103,8 +104,12 @@ def choosing(
     reference: int,
     guard: str | None = None,
     refit: bool = True,
+    is_beside: bool = False,
 ) -> Choosing:
     """Choose by validation inside the network; the parameters are those of `choose`.
+
+    With `is_beside` all rows are a lane beside the folds: no round more than these, but whatever is
+    tried is trained on all rows, too.
 
     Yields
     ------
@@ -117,6 +122,8 @@ def choosing(
         The same at every node that is sent the same answers.
     """
     lanes = [np.flatnonzero(held.fold != k) for k in range(held.n_folds)]
+    everything = [np.arange(len(held.y))]
+    lanes += everything if is_beside else []
     tried = yield from _climb(held, candidates, lanes, reference)
     found = yield from _judging(held, tried, candidates, None)
     aside = np.zeros(held.n_tasks, bool)
@@ -128,11 +135,12 @@ def choosing(
         found = yield from _judging(held, tried, candidates, guard)
     share, slope = found.weights, found.slopes
     kept = np.flatnonzero(share.any(axis=0) | (np.arange(len(candidates)) == reference)).tolist()
-    if refit:
-        everything, again = [np.arange(len(held.y))], [candidates[m] for m in kept]
+    if refit and not is_beside:
+        again = [candidates[m] for m in kept]
         final, side = yield from _train_all(held, again, everything, kept.index(reference), aside)
     else:
         final, side = tried.trained[[tried.which.index(m) for m in kept]], tried.side
+        final, side = (final[:, -1:], side[-1:]) if is_beside else (final, side)
     answer = np.einsum("tm,mtj->tj", (share * slope)[:, kept], final.mean(axis=1))
     return Chosen(list(candidates), found, side[0], aside, answer)
 

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from dtsvm.select.candidates import Candidate
 
-__all__ = ["Held", "Job", "Lane", "first_alike", "moments", "out_of_fold"]
+__all__ = ["Held", "Job", "Lane", "first_alike", "moments", "out_of_fold", "products"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+BLOCK = 1 << 12  # rows at a time
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,28 @@ def out_of_fold(held: Held, trained: Floats) -> Floats:
             rows = mine[held.fold[mine] == k]
             if len(rows):
                 u = trained[:, k, t]
-                out[rows] = held.X[rows] @ u[:, :-1].T + u[:, -1]
+                out[rows] = products(held.X, rows, u[:, :-1]) + u[:, -1]
+    return out
+
+
+def products(X: Any, rows: Ints, W: Floats) -> Floats:
+    """Return X[rows] Wᵀ, a row to the same bits whichever others are here: BLAS promises no such.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dtsvm.select import products
+    >>> products(np.eye(3), np.array([2, 0]), np.array([[1.0, 2.0, 3.0]])).tolist()
+    [[3.0], [1.0]]
+    """
+    out = np.empty((len(rows), len(W)))
+    for first in range(0, len(rows), BLOCK):
+        block = X[rows[first : first + BLOCK]]
+        if isinstance(block, np.ndarray):
+            found = np.einsum("ij,kj->ik", block.astype(np.float64, copy=False), W)
+        else:
+            found = block @ W.T
+        out[first : first + BLOCK] = found
     return out
 
 

@@ -107,7 +107,11 @@ class Lift:
         return out
 
 
-def compact(rows: sparse.csr_array) -> Floats | sparse.csr_array:
-    """Return rows as they are quicker to use: dense where many of their numbers are not 0."""
-    is_full = rows.nnz > DENSE * rows.shape[0] * rows.shape[1]
-    return np.ascontiguousarray(rows.toarray()) if is_full else rows
+def compact(rows: sparse.csr_array, share: float | None = None) -> Floats | sparse.csr_array:
+    """Return rows as they are quicker to use: dense where many of their numbers are not 0.
+
+    `share` says how many of all numbers, if not all rows are here.
+    """
+    if share is None:
+        share = rows.nnz / max(rows.shape[0] * rows.shape[1], 1)
+    return np.ascontiguousarray(rows.toarray()) if share > DENSE else rows

@@ -2,7 +2,9 @@
 
 A margin z = y f(x) is shared by the two nearest of 64 points on an asinh grid so that its mean is
 kept: Σ g(z) is then the sum of g's linear interpolant, exact for straight g and continuous in z.
-The grid is stretched to each candidate's mean |z|, which is itself a sum.
+The grid is stretched to each candidate's mean |z|, which is itself a sum. Terms are rounded to
+multiples of a power of two, so that their sums are exact: the same bits in whatever order, however
+rows are dealt to processes.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ __all__ = ["GRID", "Margins", "read_table", "scale_sums", "table"]
 Floats = NDArray[np.float64]
 
 GRID: Floats = np.sinh(np.linspace(-3.0, 3.0, 64))
+FINE, COARSE = 30, 24  # bits after the point: of a grid's counts, and of |z|
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,13 @@ def scale_sums(decisions: Floats, weight: Floats | None = None) -> Floats:
     c is a row's weight, 1 by default.
     """
     c = np.ones(len(decisions)) if weight is None else weight
-    return np.concatenate([c @ np.abs(decisions), [c.sum(), len(decisions)]])
+    sums = _rounded(c[:, None] * np.abs(decisions), COARSE).sum(axis=0)
+    return np.concatenate([sums, [_rounded(c, COARSE).sum(), len(decisions)]])
+
+
+def _rounded(terms: Floats, bits: int) -> Floats:
+    """Terms whose sums are exact as long as they are below 2^(53 − bits)."""
+    return np.asarray(np.ldexp(np.rint(np.ldexp(terms, bits)), -bits))
 
 
 def table(
@@ -91,9 +100,10 @@ def table(
     width = len(GRID) + 2
     cell = (task[:, None] * m + np.arange(m)) * width
     size = n_tasks * m * width
-    lower = c * (1.0 - upper)
-    out: Floats = np.bincount((cell + left).ravel(), lower.ravel(), size).astype(float)
-    out += np.bincount((cell + left + 1).ravel(), (c * upper).ravel(), size)
+    above = _rounded(c * upper, FINE)
+    below = _rounded(np.broadcast_to(c, above.shape), FINE) - above
+    out: Floats = np.bincount((cell + left).ravel(), below.ravel(), size).astype(float)
+    out += np.bincount((cell + left + 1).ravel(), above.ravel(), size)
     is_wrong = (decisions > 0) != (y[:, None] > 0)
     out += np.bincount((cell + len(GRID)).ravel(), is_wrong.ravel().astype(float), size)
     out += np.bincount((cell + len(GRID) + 1).ravel(), np.ones(n * m), size)

@@ -239,3 +239,45 @@ def test_percent_at_one_node_and_shares_of_one_at_another_do_not_join(write):
     for nodes in ({"north": north, "south": south}, {"south": south, "east": east, "north": north}):
         with pytest.raises(DataError, match="Node north has 'saturation' in %; south has it with"):
             agree_schemas(nodes)
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "heading"),
+    [
+        ([0.88, 0.99], [88.0, 99.0], "saturation"),
+        ([0.0, 1.0], [0.0, 100.0], "share"),
+        ([1.5, 2.0], [150.0, 200.0], "height"),
+    ],
+)
+def test_a_column_a_hundred_times_as_large_at_one_node_does_not_join(write, here, there, heading):
+    rng = np.random.default_rng(0)
+    texts = [
+        f"{heading}\n" + "\n".join(f"{x:.3f}" for x in rng.uniform(*ends, 40)) + "\n"
+        for ends in (here, there)
+    ]
+    small, large = (read_records(write(text, f"{i}.csv")) for i, text in enumerate(texts))
+    words = f"Node south has '{heading}' about (64|128) times as large as north: nearly all"
+    with pytest.raises(DataError, match=words):
+        agree_schemas({"north": small.schema, "south": large.schema})
+    declared = read_records(small.table.path, kinds={heading: "number"}).schema
+    joined = agree_schemas({"north": declared, "south": large.schema})
+    assert joined[heading].exponent == large.schema[heading].exponent
+
+
+def test_numbers_that_only_spread_more_at_one_node_join(write):
+    rng = np.random.default_rng(0)
+    texts = [
+        "dose\n" + "\n".join(f"{x:.6f}" for x in size * rng.lognormal(0, 1.5, 40)) + "\n"
+        for size in (1.0, 20.0)
+    ]
+    nodes = {f"{i}": read_records(write(text, f"{i}.csv")).schema for i, text in enumerate(texts)}
+    assert agree_schemas(nodes)["dose"].kind == "number"
+
+
+def test_units_in_headings_that_differ_do_not_join(write):
+    one, other = (
+        read_records(write(f"height [{unit}]\n1.8\n1.7\n", f"{unit}.csv")).schema
+        for unit in ("cm", "m")
+    )
+    with pytest.raises(DataError, match=r"Node b has 'height' in m; a has it in cm\. Convert one"):
+        agree_schemas({"a": one, "b": other})

@@ -16,6 +16,7 @@ from dtsvm.data.columns import kind_of, levels_of, numbers_of, require_values, w
 from dtsvm.data.kinds import Kind
 from dtsvm.data.numerals import split_sign
 from dtsvm.data.schema import ColumnSchema, Schema, split_unit
+from dtsvm.data.sizes import sizes_of
 from dtsvm.data.tables import Cells, Table, read_table
 from dtsvm.errors import DataError, ParameterError, did_you_mean
 
@@ -223,7 +224,8 @@ def _schema(table: Table, names: Sequence[str], kinds: Mapping[str, str]) -> Sch
         levels = _levels(table, name) if kind in _LEVELLED else ()
         exponent = _exponent(table, name) if kind is Kind.NUMBER else 0
         unit = table.units.get(name) or (_sign(table, name) if kind is Kind.NUMBER else None)
-        columns.append(ColumnSchema(name, kind, unit, levels, exponent))
+        sizes = sizes_of(numbers_of(table, name)) if kind is Kind.NUMBER else None
+        columns.append(ColumnSchema(name, kind, unit, levels, exponent, sizes))
     _refuse_two_ways(table, Schema(tuple(columns)))
     return Schema(tuple(columns)).declare({n: k for n, k in kinds.items() if n in names})
 

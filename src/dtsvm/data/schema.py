@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dtsvm.data.kinds import KIND_WORDS, Kind, join_kinds
+from dtsvm.data.sizes import Sizes, join_sizes, refuse_other_sizes
 from dtsvm.errors import DataError, ParameterError, did_you_mean
 
 __all__ = ["ColumnSchema", "Schema", "agree_schemas", "split_unit"]
@@ -45,6 +46,8 @@ class ColumnSchema:
         The different texts of a yes/no column or of categories, sorted.
     exponent : int
         Numbers are below 2 to this power.
+    sizes : Sizes or None
+        How large one node's numbers are; None if they are few, or if their kind was declared.
 
     Examples
     --------
@@ -57,6 +60,7 @@ class ColumnSchema:
     unit: str | None = None
     levels: tuple[str, ...] = ()
     exponent: int = 0
+    sizes: Sizes | None = None
 
     @property
     def words(self) -> str:
@@ -68,13 +72,14 @@ class ColumnSchema:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
-        return {
+        found = {
             "name": self.name,
             "kind": str(self.kind),
             "unit": self.unit,
             "levels": list(self.levels),
             "exponent": self.exponent,
         }
+        return found if self.sizes is None else {**found, "sizes": list(self.sizes)}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> ColumnSchema:
@@ -86,6 +91,7 @@ class ColumnSchema:
             None if unit is None else str(unit),
             tuple(str(level) for level in content["levels"]),
             int(content["exponent"]),
+            Sizes(*map(int, content["sizes"])) if content.get("sizes") else None,
         )
 
 
@@ -144,7 +150,9 @@ class Schema:
                 raise ParameterError(f"Unknown kind {kind!r}. {did_you_mean(kind, DECLARABLE)}")
         return Schema(
             tuple(
-                replace(column, kind=Kind(kinds[column.name])) if column.name in kinds else column
+                replace(column, kind=Kind(kinds[column.name]), sizes=None)
+                if column.name in kinds
+                else column
                 for column in self
             )
         )
@@ -205,6 +213,9 @@ def _agree_column(name: str, nodes: Mapping[str, Schema], missing_columns: str) 
     for node, column in owners.items():
         agreed = _join(node, column, first, agreed)
     _refuse_shares(owners)
+    units = {node: column.unit for node, column in owners.items() if column.unit}
+    sizes = {node: column.sizes for node, column in owners.items() if column.sizes}
+    refuse_other_sizes(name, sizes, units)
     return agreed
 
 
@@ -247,4 +258,5 @@ def _join(node: str, column: ColumnSchema, first: str, agreed: ColumnSchema) -> 
         )
     levels = tuple(sorted({*agreed.levels, *column.levels}))
     exponent = max(agreed.exponent, column.exponent)
-    return ColumnSchema(column.name, kind, agreed.unit or column.unit, levels, exponent)
+    sizes = join_sizes(agreed.sizes, column.sizes) if kind is Kind.NUMBER else None
+    return ColumnSchema(column.name, kind, agreed.unit or column.unit, levels, exponent, sizes)

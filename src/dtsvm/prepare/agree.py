@@ -166,7 +166,8 @@ def _make_plan(
             made, note = [], _left_out(column)
         features += made
         notes += [note] if note else []
-        columns.append(column if made else replace(column, levels=()))
+        # How large numbers are is one node's, and of no more use.
+        columns.append(replace(column, sizes=None, levels=column.levels if made else ()))
     if not features:
         raise DataError(" ".join(["No column is left to make a feature of.", *notes]))
     return Plan(Schema(tuple(columns)), tuple(features), tuple(notes), counts.n_rows)

@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dtsvm.data import Records, Rows, agree_schemas, read_records, read_rows
+from dtsvm.data import Kind, Records, Rows, agree_schemas, read_records, read_rows
 from dtsvm.data.holdout import held_out
 from dtsvm.data.rows import join_values, refuse_other_labels
+from dtsvm.data.sizes import refuse_other_sizes, sizes_of
 from dtsvm.data.tables import file_stem
 from dtsvm.errors import DataError, did_you_mean
 from dtsvm.prepare import Encoded, Preparation, agreeing, apply_plan, encode, run_together
+from dtsvm.prepare.encode import MEASURED
 from dtsvm.svm.company import Alone
 from dtsvm.ui.known import know, refuse_no_labels
 
@@ -95,6 +97,7 @@ def _prepared(files: Sequence[Path], choice: Choice) -> TrainingRows:
         [rows_held(part, choice, [name]) for name, part in zip(names, parts, strict=True)]
     )
     encoded = [encode(part, schema, choice.missing_columns) for part in parts]
+    _refuse_other_sizes(parts, encoded, choice)
     ends = np.cumsum([part.n_rows for part in parts])[:-1]
     trained = [~held for held in np.split(is_held, ends)]
     nodes = [
@@ -116,6 +119,22 @@ def _prepared(files: Sequence[Path], choice: Choice) -> TrainingRows:
         _joined(files, [part.weight for part in parts], "weight"),
     )  # fmt: skip
     return TrainingRows(*split_held(rows, is_held), made, plan.notes)
+
+
+def _refuse_other_sizes(
+    parts: Sequence[Records], encoded: Sequence[Encoded], choice: Choice
+) -> None:
+    """Refuse columns in other units at other nodes of files that name the node of each row."""
+    if any(part.node is None for part in parts):
+        return
+    node = np.concatenate([np.asarray(part.node, object) for part in parts])
+    numbers = np.concatenate([code.numbers for code in encoded], axis=1)
+    measured = encoded[0].schema.of_kind(*MEASURED)
+    for column, values in zip(measured, numbers, strict=True):
+        if column.kind is Kind.NUMBER and column.name not in (choice.kinds or {}):
+            names = list(dict.fromkeys(node.tolist()))
+            found = {str(name): sizes_of(values[node == name]) for name in names}
+            refuse_other_sizes(column.name, {n: one for n, one in found.items() if one}, {})
 
 
 def _refuse_unknown_kinds(choice: Choice, parts: Sequence[Records]) -> None:

@@ -116,7 +116,7 @@ def shown_epsilon(epsilon: float, rounds: int, n: int = 10_000, delta: float = 1
         for i in range(n):
             for _ in range(rounds):
                 bare.tables.agents.open("estimate")[slot] = exact
-                veil.cover(bare)
+                veil.cover(bare, bare.plan.used)
                 found[i] += bare.estimate(slot)[0] @ [1.0, 0.0, 0.0, 1.0]
         told.append(found / rounds)
     one, other = told

@@ -11,7 +11,8 @@ from dtsvm.problem.settings import choice, count, positive, refusal
 __all__ = ["LEVELS", "Privacy"]
 
 LEVELS = ("none", "masked", "dp")
-SHARES = ("preparation", "probability")  # of a budget, for what is not a round
+SHARES = ("preparation", "choosing", "probability")  # of a budget, for what is not a last round
+MOST_CANDIDATES = 8  # each is one more training that is paid for
 MEANING = {
     "none": (
         "Rows do not travel, but they are not protected: a neighbour that lies can read every "
@@ -37,7 +38,8 @@ class Privacy:
     epsilon, delta : float
         Under "dp", what a node may spend on one row in its whole life.
     rounds : int
-        Under "dp", how many rounds that is spread over: more rounds, more noise in each.
+        Under "dp", how many rounds that is spread over: more rounds, more noise in each. Where C is
+        chosen, half as many come before, in which all candidates train.
     norm : float
         Under "dp", rows longer than this are shortened to it.
     weight : float
@@ -48,6 +50,10 @@ class Privacy:
     preparation : float
         Under "dp", the share of the budget for sums before the first round; it is 0 where nothing
         is prepared.
+    candidates : tuple of float
+        Under "dp", the values of C that are chosen from; none where C is written down.
+    choosing : float
+        Under "dp", the share of the budget for choosing; it is 0 where C is written down.
     probability : float
         Under "dp", the share of the budget for probabilities; it is 0 where there are none.
     evaluations : int
@@ -71,6 +77,8 @@ class Privacy:
     weight: float = 1.0
     ranges: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, hash=False)
     preparation: float = 0.0
+    candidates: tuple[float, ...] = ()
+    choosing: float = 0.0
     probability: float = 0.0
     evaluations: int = 1
 
@@ -91,6 +99,7 @@ class Privacy:
             if sum(values.get(one, 0.0) for one in SHARES) >= 1 and name in values:
                 raise refusal(owner, name, "a share that leaves some for rounds", values[name])
         values["ranges"] = _ranges(owner, values.get("ranges", {}))
+        values["candidates"] = _candidates(owner, values.get("candidates", ()))
         return cls(**values)
 
     def describe(self) -> dict[str, Any]:
@@ -104,14 +113,21 @@ class Privacy:
         found |= {name: getattr(self, name) for name in SHARES if getattr(self, name)}
         if self.weight != 1.0:
             found["weight"] = self.weight
+        if self.candidates:
+            found["candidates"] = list(self.candidates)
         if self.ranges:
             found["ranges"] = {name: list(some) for name, some in sorted(self.ranges.items())}
         return found
 
     @property
     def share(self) -> float:
-        """The share of the budget that is left for rounds."""
-        return 1.0 - self.preparation - self.probability
+        """The share of the budget that is left for rounds of the classifier that is told."""
+        return 1.0 - self.preparation - self.choosing - self.probability
+
+    @property
+    def first_rounds(self) -> int:
+        """Rounds in which all candidates train, before one of them is chosen."""
+        return (self.rounds + 1) // 2 if self.candidates else 0
 
     @property
     def meaning(self) -> str:
@@ -123,6 +139,14 @@ class Privacy:
             f"exp({self.epsilon:g}), but for a chance of {self.delta:g}, if one of its rows is "
             f"replaced; rows are shortened to length {self.norm:g}."
         )
+
+
+def _candidates(owner: str, given: Any) -> tuple[float, ...]:
+    values = tuple(given) if isinstance(given, list | tuple) else (given,)
+    found = tuple(positive(owner, "candidates", value) for value in values)
+    if len(set(found)) != len(found) or len(found) == 1 or len(found) > MOST_CANDIDATES:
+        raise refusal(owner, "candidates", f"2 to {MOST_CANDIDATES} different values of C", given)
+    return tuple(sorted(found, reverse=True))
 
 
 def _ranges(owner: str, given: Any) -> dict[str, tuple[Any, ...]]:

@@ -94,7 +94,7 @@ def test_a_spent_budget_leaves_what_was_told():
     settings = Settings(C=0.1, local="exact", bias="mixed", task_penalty=2.0, node_penalty=2.0)
     X, y = drawn(np.random.default_rng(2), 6)
     veil = make_veil(Privacy("dp", rounds=1))
-    veil.spend(1)
+    assert veil.spend(np.array([0]), 1).tolist() == [0]
     state, slot = solved(X, y, np.ones((2, P + 1)), settings, veil)
     assert not state.estimate(slot).any()
 
@@ -107,7 +107,7 @@ def told(rows, n_trials, settings, veil):
     out = np.empty(n_trials)
     for i in range(n_trials):
         state.tables.agents.open("estimate")[slot] = x
-        veil.cover(state)
+        veil.cover(state, state.plan.used)
         out[i] = state.estimate(slot)[0] @ [1.0, 0.0, 0.0, 1.0]
     return out
 

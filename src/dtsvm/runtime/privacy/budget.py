@@ -41,6 +41,7 @@ class Budget:
     def __init__(self, privacy: Privacy, path: Path | None = None) -> None:
         self.privacy, self.path = privacy, path
         self.spent = 0
+        self.choice: int | None = None  # which candidate trains on; the first if there is one only
         self.counts: dict[str, int] = {}  # of sums of each kind
         self.told: dict[str, list[float]] = {}  # noise and all, to be told again
         self._refresh()
@@ -48,15 +49,32 @@ class Budget:
     @property
     def left(self) -> int:
         """Messages that may still be sent."""
-        return max(self.privacy.rounds - self.spent, 0)
+        return max(self.privacy.first_rounds + self.privacy.rounds - self.spent, 0)
+
+    @property
+    def is_comparing(self) -> bool:
+        """Whether nothing has been chosen yet, where something is to be."""
+        return bool(self.privacy.candidates) and self.choice is None
+
+    @property
+    def may_tell(self) -> bool:
+        """Whether a message may be paid for now: between the first rounds and a choice, none."""
+        return self.left > (self.privacy.rounds if self.is_comparing else 0)
 
     def spend(self) -> bool:
         """Pay for one message; False if nothing is left. It is on disk when this returns."""
         self._refresh()
-        if not self.left:
+        if not self.may_tell:
             return False
         self._write(spent=self.spent + 1)
         return True
+
+    def choose(self, candidate: int) -> None:
+        """Go on with one candidate, for ever; what first rounds were left is given up."""
+        self._refresh()
+        if self.is_comparing:
+            spent = max(self.spent, self.privacy.first_rounds)
+            self._write(choice=candidate, spent=spent)
 
     def tell(
         self, kind: str, name: str, most: int, make: Callable[[], Floats], *,
@@ -100,7 +118,10 @@ class Budget:
             self._read()
 
     def _write(self, **change: Any) -> None:
-        new = {"spent": self.spent, "counts": self.counts, "told": self.told, **change}
+        new = {
+            "spent": self.spent, "choice": self.choice, "counts": self.counts, "told": self.told,
+            **change,
+        }  # fmt: skip
         if self.path is not None:
             content = json.dumps({"privacy": self.privacy.describe(), **new}).encode()
             try:
@@ -110,14 +131,15 @@ class Budget:
                     f"{self.path} cannot be written: {error.strerror}. Nothing was sent; make room "
                     "and try again."
                 ) from error
-        self.spent, self.counts, self.told = new["spent"], new["counts"], new["told"]
+        self.spent, self.choice = new["spent"], new["choice"]
+        self.counts, self.told = new["counts"], new["told"]
 
     def _read(self) -> None:
         assert self.path is not None
         try:
             kept: dict[str, Any] = json.loads(self.path.read_bytes())
             spent, counts, told = kept["spent"], dict(kept["counts"]), dict(kept["told"])
-            begun = dict(kept["privacy"])
+            begun, choice = dict(kept["privacy"]), kept.get("choice")
             told = {str(name): [float(v) for v in some] for name, some in told.items()}
         except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
             raise self._refusal("cannot be read") from error
@@ -126,7 +148,9 @@ class Budget:
                 raise self._refusal(f"says that {number!r} messages were sent")
         if begun != self.privacy.describe():
             raise self._refusal(f"was begun with {begun} instead of {self.privacy.describe()}")
-        self.spent, self.counts, self.told = spent, counts, told
+        if choice is not None and choice not in range(len(self.privacy.candidates)):
+            raise self._refusal(f"says that candidate {choice!r} was chosen")
+        self.spent, self.choice, self.counts, self.told = spent, choice, counts, told
 
     def _refusal(self, what: str) -> NetworkError:
         return NetworkError(

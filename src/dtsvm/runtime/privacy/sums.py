@@ -21,7 +21,7 @@ from dtsvm.prepare.agree import scales_of
 from dtsvm.problem.sigmoid import BINS
 from dtsvm.runtime.privacy.accounting import shared_multiplier
 from dtsvm.runtime.privacy.budget import SUMS, Budget
-from dtsvm.runtime.privacy.veil import Draw, true_normal
+from dtsvm.runtime.privacy.veil import COUNTED, Draw, true_normal
 
 __all__ = ["COARSE", "NoisySums"]
 
@@ -168,6 +168,28 @@ class NoisySums:
             return np.zeros((0, 2, BINS))
         found = self.budget.tell(kind, kind, 1, make)
         return found.reshape(-1, 2, BINS)
+
+    # Choosing
+
+    def compared(self, errors: Callable[[], Floats], heaviest: float = 1.0) -> Floats:
+        """Return what the wrong answers of each candidate weigh together, of all rows here.
+
+        The candidates are known to all, noise and all. No row weighs more than c, so each number
+        moves by at most c if one is replaced, and all k of them by at most c √k. That is made and
+        paid for once, whatever happens to the network; what was lost with a process adds nothing.
+        """
+        chosen, kind = self.privacy, "errors"
+        share = COUNTED * chosen.choosing
+        multiplier = shared_multiplier(chosen.epsilon, chosen.delta, share, 1)
+        n = len(chosen.candidates)
+
+        def make() -> Floats:
+            size = multiplier * heaviest * math.sqrt(n)
+            return errors() + size * self._draw(n)
+
+        if self.budget.counts.get(kind) and kind not in self.budget.told:
+            return np.zeros(n)
+        return self.budget.tell(kind, kind, 1, make)
 
     # Rows held out
 

@@ -16,11 +16,13 @@ from dtsvm.rounds import State
 from dtsvm.runtime.privacy.accounting import shared_multiplier
 from dtsvm.runtime.privacy.budget import Budget
 
-__all__ = ["Hidden", "Noisy", "Veil", "clip", "make_veil", "sensitivity", "true_normal"]
+__all__ = ["COUNTED", "Hidden", "Noisy", "Veil", "clip", "make_veil", "sensitivity", "true_normal"]
 
 Floats = NDArray[np.float64]
+Slots = NDArray[np.int64]
 Draw = Callable[[int], Floats]
 STIR = 0.3  # hidden numbers, in what z of a link has moved
+COUNTED = 0.15  # of the share for choosing, for counts of errors; the rest is for candidates
 SLACK = 1e-6  # by how much more noise is added than exact local solves ask for
 
 
@@ -110,8 +112,8 @@ class Veil:
     def weigh(self, weight: Floats | None) -> None:
         """Refuse weights of rows under which the level means nothing."""
 
-    def share(self, slots: list[int]) -> None:
-        """Know that these agents, and no others, train on the same rows."""
+    def share(self, slots: list[int], prices: list[float]) -> None:
+        """Know that these agents, each at its C, and no others train on the same rows."""
 
     def check(self, settings: Settings) -> None:
         """Refuse settings under which the level means nothing."""
@@ -124,16 +126,31 @@ class Veil:
         """Return the z that a new link of an agent begins at, if not zero."""
         return None
 
-    def spend(self, n_links: int) -> bool:
-        """Whether another round may look at the rows, to tell so many neighbours."""
+    def spend(self, agents: Slots, n_links: int) -> Slots:
+        """Return the agents that may look at their rows in a round, to tell so many neighbours."""
+        return agents
+
+    def may_end(self, agents: Slots) -> bool:
+        """Whether nothing speaks against agreeing on what these agents found."""
         return True
+
+    is_done = True  # whether what is agreed on is the answer
 
     @property
-    def may_end(self) -> bool:
-        """Whether nothing speaks against agreeing on an answer."""
-        return True
+    def choice(self) -> int | None:
+        """Which of several candidates was chosen."""
+        return None
 
-    def cover(self, state: State) -> None:
+    def choose(self, candidate: int) -> None:
+        """Go on with one candidate."""
+        raise NotImplementedError
+
+    @property
+    def price(self) -> float | None:
+        """The C that was chosen; None where none was."""
+        return None if self.choice is None else self.privacy.candidates[self.choice]
+
+    def cover(self, state: State, agents: Slots) -> None:
         """Cover what agents have just found, before anybody is told."""
 
     def stir(self, state: State, ends: NDArray[np.int64], before: Floats) -> None:
@@ -195,11 +212,17 @@ class Noisy(Veil):
         self.budget, self._draw = budget, draw
         self._means: dict[int, tuple[int, Floats]] = {}  # of what agents told lately
         self._copies: dict[int, int] = {}  # agents that train on the same rows, by agent
+        self._candidate: dict[int, int] = {}  # by agent
         chosen = budget.privacy
         self.heaviest = chosen.weight
         self.multiplier = shared_multiplier(
             chosen.epsilon, chosen.delta, chosen.share, chosen.rounds
         )
+        if chosen.candidates:  # a row is in the messages of all of them
+            share = (1.0 - COUNTED) * chosen.choosing / len(chosen.candidates)
+            self.first_multiplier = shared_multiplier(
+                chosen.epsilon, chosen.delta, share, chosen.first_rounds
+            )
 
     def check(self, settings: Settings) -> None:
         """Refuse local solves that are not exact and biases that no link holds."""
@@ -223,22 +246,45 @@ class Noisy(Veil):
                 "known without a look at any row, as weight under [privacy]."
             )
 
-    def share(self, slots: list[int]) -> None:
-        """Know how many messages of a round a row is in."""
-        self._copies |= dict.fromkeys(slots, len(slots))
+    def share(self, slots: list[int], prices: list[float]) -> None:
+        """Know how many messages of a round a row is in, of each candidate."""
+        every = self.privacy.candidates or tuple(set(prices))
+        self._copies |= dict.fromkeys(slots, len(slots) // len(every))
+        self._candidate |= {slot: every.index(C) for slot, C in zip(slots, prices, strict=True)}
 
     def clip(self, X: Any) -> Any:
         """Return rows no longer than the norm that was agreed on."""
         return clip(X, self.privacy.norm)
 
-    def spend(self, n_links: int) -> bool:
-        """Pay for a round that somebody will hear of."""
-        return n_links > 0 and self.budget.spend()
+    def spend(self, agents: Slots, n_links: int) -> Slots:
+        """Pay for a round that somebody will hear of: of all candidates, or of the chosen one."""
+        if n_links == 0 or not self.budget.spend():
+            return agents[:0]
+        return agents if self.budget.is_comparing else agents[self._are_chosen(agents)]
+
+    def may_end(self, agents: Slots) -> bool:
+        """Whether nothing more can be learnt from the rows for these agents."""
+        return not self.budget.may_tell or not self._are_chosen(agents).any()
 
     @property
-    def may_end(self) -> bool:
-        """Whether nothing more can be learnt from the rows."""
+    def is_done(self) -> bool:  # type: ignore[override]
+        """Whether all rounds were paid for, and so the answer is one of all of them."""
         return self.budget.left == 0
+
+    @property
+    def choice(self) -> int | None:
+        """Which of several candidates was chosen."""
+        return self.budget.choice
+
+    def choose(self, candidate: int) -> None:
+        """Go on with one candidate, for ever; that is on disk when this returns."""
+        self.budget.choose(candidate)
+
+    def _are_chosen(self, agents: Slots) -> NDArray[np.bool_]:
+        """Which agents are of the candidate that trains on: all, before there is one."""
+        choice = self.budget.choice
+        own = [choice is None or self._candidate[a] == choice for a in agents.tolist()]
+        return np.array(own, bool)
 
     def told(self, state: State, agent: int) -> Floats:
         """Return the mean of what an agent told in the second half of its rounds.
@@ -247,10 +293,10 @@ class Noisy(Veil):
         """
         return self._means[agent][1] if agent in self._means else state.estimate(agent)
 
-    def cover(self, state: State) -> None:
+    def cover(self, state: State, some: Slots) -> None:
         """Set x ← x + U⁻¹ noise, the noise normal with covariance (m s)² D⁻¹, s the sensitivity."""
         agents = state.tables.agents
-        for a in agents.used.tolist():
+        for a in some.tolist():
             if (agents["prox"][a] > 0).any():
                 raise NetworkError(
                     "An agent has a bias that no link holds, so noise cannot hide its rows. "
@@ -259,26 +305,33 @@ class Noisy(Veil):
             gain = agents["gain"][a]  # (part, weights or bias): U⁻¹
             each = np.repeat(gain, [state.n_features, 1], axis=1)
             size = np.sqrt(self._copies.get(a, 1))
-            noise = size * self._noise(state.settings.C, gain.sum(axis=0), state.n_features + 1)
+            C = float(agents["C"][a])
+            noise = size * self._noise(C, gain.sum(axis=0), state.n_features + 1)
             found = agents.open("estimate")
             found[a] += each * noise
             agents.open("norm")[a] = float(np.linalg.norm(found[a]))
             self._remember(a, found[a])
 
     def _remember(self, agent: int, x: Floats) -> None:
-        if 2 * self.budget.spent > self.privacy.rounds:
+        begun = 0 if self.budget.is_comparing else self.privacy.first_rounds
+        if self.budget.spent == begun + 1:
+            self._means.pop(agent, None)
+        n_rounds = self.privacy.first_rounds if self.budget.is_comparing else self.privacy.rounds
+        if 2 * (self.budget.spent - begun) > n_rounds:
             n, mean = self._means.get(agent, (0, np.zeros_like(x)))
             self._means[agent] = (n + 1, mean + (x - mean) / (n + 1))
 
     def _noise(self, C: float, d: Floats, n: int) -> Floats:
         moved = sensitivity(self.heaviest * C, self.privacy.norm, *d.tolist())
-        size = self.multiplier * (1.0 + SLACK) * moved
+        multiplier = self.first_multiplier if self.budget.is_comparing else self.multiplier
+        size = multiplier * (1.0 + SLACK) * moved
         each = np.repeat(d, [n - 1, 1])
         return np.asarray(size / np.sqrt(each) * self._draw(n))
 
     def status(self) -> dict[str, Any]:
         """Return the level and what is left of the budget."""
-        return {**super().status(), "spent": self.budget.spent, "left": self.budget.left}
+        told = {**super().status(), "spent": self.budget.spent, "left": self.budget.left}
+        return told if self.price is None else {**told, "C": self.price}
 
 
 def make_veil(privacy: Privacy, budget: Any = None, draw: Draw = true_normal) -> Veil:

@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).parents[1] / "tests" / part) for part in ("", "runtime/agent")]
 
 import numpy as np  # noqa: E402
-from liars import LIES, Liar  # noqa: E402
+from liars import HEAVY, LIES, Liar  # noqa: E402
 from liars_inside import INSIDE  # noqa: E402
 from meetings import SHAPES, cold, make_blocks  # noqa: E402
 from sites import Agents, farthest, make_site, status  # noqa: E402
@@ -37,6 +37,8 @@ WORST = [
     "garbage", "begins anew all the time", "two hundred tasks in one group", "two faces",
     "totals of garbage", "nothing more", "x and z that cancel at checks", "settings without end",
     "wrong masks", "an average of its own", "a box without end", "moves that make others leap",
+    "as much of itself as may be said", "a loss of two values in turns",
+    "comes and goes with much to hand over", "what the others once said",
 ]  # fmt: skip
 
 
@@ -52,7 +54,8 @@ def lie_as(name: str, config: str) -> None:
         if id(self) not in liars:
             liars[id(self)] = Liar(self, np.random.default_rng(5))
             INSIDE.get(name, lambda node: None)(self)
-        return liars[id(self)].said(out, LIES[name]) if name in LIES else out
+        how = {**LIES, **HEAVY}.get(name)
+        return liars[id(self)].said(out, how) if how else out
 
     Node._messages = messages  # type: ignore[method-assign]
     command_line(["agent", config])

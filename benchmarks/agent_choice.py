@@ -109,8 +109,9 @@ def main() -> None:
     statuses, models, seconds = run(rows, asked.tol, "auto", asked.kill)
     sent = sum(one["bytes_sent"] for one in statuses.values())
     choosing = statuses["a"]["choosing"]
-    print(f"agents: {choosing['rounds']} rounds, {sent / 1e6:.1f} MB, {seconds:.1f} s, begun "
-          f"{choosing['times_begun']} times")  # fmt: skip
+    each = sent / sum(one["messages_sent"] for one in statuses.values())
+    print(f"agents: {choosing['rounds']} rounds, {sent / 1e6:.1f} MB, {each / 1e3:.1f} kB a "
+          f"message, {seconds:.1f} s, begun {choosing['times_begun']} times")  # fmt: skip
     first = models["a"]
     same = all(np.array_equal(first.coef_, one.coef_) for one in models.values())
     print(f"the same classifiers at every node: {same}")

@@ -64,7 +64,6 @@ def test_an_agent_says_what_is_wrong_with_its_file(run, site):
         ('C = "auto"', "C = -1.0", "must be a positive float. Got -1.0 instead."),
         ("tol = 0.05", "tl = 0.05", "unknown setting 'tl'."),
         ("tol = 0.05", 'bias = "mixed"', 'with C = "auto" the network chooses bias, too.'),
-        ("couple = ", 'class_weight = "balanced"\ncouple = ', '"auto" does not go with weights'),
         ("[neighbours]", "[neighbors]", "Did you mean 'neighbours'?"),
         ('label = "label"', "", "task 'task' has data, but names no label column."),
         ('key = "node.key"', 'key = "no.key"', "no.key cannot be read"),

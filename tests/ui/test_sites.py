@@ -269,3 +269,21 @@ def test_the_same_rows_give_the_pooled_model_however_they_are_written(
     labels, values, _ = answers(run("predict", "model.json", name).stdout)
     np.testing.assert_allclose(values, pooled_answers, atol=1e-3)
     assert labels == np.where(pooled_answers > 0, "well", "ill").tolist()
+
+
+@pytest.mark.parametrize("is_one_file", [True, False])
+def test_a_column_in_percent_at_one_node_is_refused(run, tmp_path, is_one_file):
+    """Both without a sign: in one file with a column of nodes, and in two files."""
+    rng = np.random.default_rng(0)
+    frames = []
+    for node, factor in (("north", 1.0), ("south", 100.0)):
+        share = factor * rng.uniform(0.8, 1.0, 40).round(4)
+        label = np.where(rng.random(40) < 0.5, "no", "yes")
+        frames.append(pd.DataFrame({"share": share, "site": node, "sick": label}))
+        frames[-1].drop(columns="site").to_csv(tmp_path / f"{node}.csv", index=False)
+    pd.concat(frames).to_csv(tmp_path / "all.csv", index=False)
+    files = ["all.csv", "--node", "site"] if is_one_file else ["north.csv", "south.csv"]
+    done = run("train", *files, "--label", "sick", exit_code=1)
+    assert "Node south has 'share' about" in done.stderr
+    assert "times as large as north: nearly all of its numbers are above" in done.stderr
+    run("train", *files, "--label", "sick", "--kind", "share=number")

@@ -23,6 +23,7 @@ try:
     from dtsvm.runtime.agent.node.agreed import Agreed
     from dtsvm.runtime.agent.node.asking import Asking
     from dtsvm.runtime.agent.node.calibrating import Calibrating, Counting
+    from dtsvm.runtime.agent.node.electing import Electing
     from dtsvm.runtime.agent.node.preparing import Preparing
     from dtsvm.runtime.agent.node.scoring import Scoring
     from dtsvm.runtime.agent.process.agreement import Calls, agree, ask_generations, route
@@ -31,7 +32,7 @@ try:
     from dtsvm.runtime.agent.process.control import ask
     from dtsvm.runtime.agent.process.credentials import Credentials
     from dtsvm.runtime.agent.process.process import Process
-    from dtsvm.runtime.agent.process.scores import CalibrationLinks, ScoreLinks
+    from dtsvm.runtime.agent.process.scores import CalibrationLinks, ElectionLinks, ScoreLinks
     from dtsvm.runtime.agent.process.stream import Limits
     from dtsvm.runtime.agent.process.transport import Transport
     from dtsvm.runtime.agent.site.checkpoint import repaired, told_before
@@ -108,23 +109,20 @@ async def _serve(
     )
     who = config.name, config.network, node.roster, node.identity
     scores = ScoreLinks(Scoring(*who, count=site.count), transport)
-    fit = (
-        Counting(*who, counted=site.counted) if node.veil.is_noisy
-        else Calibrating(*who, unseen=site.unseen)
-    )  # fmt: skip
-    sigmoids = CalibrationLinks(fit, transport, take=site.take_sigmoids)
+    aside = _aside(site, transport)
     asking = AskLinks(
         Asking(*who, lambda: process.told(), lambda asker: config.may_ask(asker, node.mail)),
         transport,
     )
-    beside: list[Beside] = [scores, asking, *([sigmoids] if config.probability else [])]
+    beside: list[Beside] = [scores, asking, *aside]
     anew = _anew(config, preparing, lambda: process.pause())
     hear = route(
         preparing, beside, transport, lambda peer, data: process.hear(peer, data),
         lambda generation: process.is_paused or (calls.is_allowed() and anew(generation)),
     )  # fmt: skip
     commands: dict[str, Any] = {
-        "rows": site.tell_rows, "evaluate": scores.answer, "prepare": lambda _: anew(None),
+        "rows": lambda asked: _take_rows(site, anew, asked), "evaluate": scores.answer,
+        "prepare": lambda _: anew(None),
         "ask": asking.answer,
     }  # fmt: skip
     parts = (
@@ -132,18 +130,39 @@ async def _serve(
         rounds, config.metrics, config.credentials if credentials else lambda: None,
     )  # fmt: skip
     process = ChoosingProcess(*parts, site.chooser) if site.chooser else Process(*parts)
+    process.notes = lambda: preparing.notes if preparing else []
     loop = asyncio.get_running_loop()
     for sign in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(sign, process.stop)
-    aside = [asyncio.create_task(sigmoids.run())] if config.probability else []
+    tasks = [asyncio.create_task(one.run()) for one in aside]
     if preparing is not None:
-        aside.append(asyncio.create_task(ask_generations(preparing, transport)))
+        tasks.append(asyncio.create_task(ask_generations(preparing, transport)))
     try:
         await process.run()
     finally:
-        for one in aside:
+        for one in tasks:
             one.cancel()
     return process.is_paused
+
+
+def _aside(site: Site, transport: Transport) -> list[CalibrationLinks | ElectionLinks]:
+    """Return what goes on beside training until it is found: a choice, and probabilities."""
+    config, node = site.config, site.node
+    who = config.name, config.network, node.roster, node.identity
+    found: list[CalibrationLinks | ElectionLinks] = []
+    if config.probability:
+        fit = (
+            Counting(*who, counted=site.counted) if node.veil.is_noisy
+            else Calibrating(*who, unseen=site.unseen, C=config.settings.C)
+        )  # fmt: skip
+        found.append(CalibrationLinks(fit, transport, take=site.take_sigmoids))
+    if config.privacy.candidates:
+        electing = Electing(
+            *who, n_candidates=len(config.privacy.candidates), counted=site.compared,
+            chosen=lambda: node.veil.choice,
+        )  # fmt: skip
+        found.append(ElectionLinks(electing, transport, take=site.take_choice))
+    return found
 
 
 def _anew(
@@ -166,6 +185,16 @@ def _anew(
         }
 
     return anew
+
+
+def _take_rows(
+    site: Site, anew: Callable[[int | None], dict[str, Any]], asked: dict[str, Any]
+) -> dict[str, Any]:
+    """Add rows; if they are to be agreed on anew, they are on disk before all begin to."""
+    if asked.get("is_anew") and site.rows.agreed is None:
+        anew(None)  # refuses: nothing is agreed on here
+    said = site.tell_rows(asked)
+    return {"said": f"{said['said']} {anew(None)['said']}"} if asked.get("is_anew") else said
 
 
 def _say_privacy(config: Config) -> None:
@@ -194,9 +223,12 @@ async def _agreed(
         await agree(preparing, links, config.folder, config.timing, stopped)
     if preparing.agreed is None:
         return None
-    keep_agreed(config, preparing.agreed)
+    keep_agreed(config, preparing)
+    log = logging.getLogger("dtsvm")
     for note in preparing.plan.notes if preparing.plan else ():
-        logging.getLogger("dtsvm").info(note)
+        log.info(note)
+    for note in preparing.notes:
+        log.warning("Node %s: %s", config.name, note)
     return preparing.agreed
 
 
@@ -237,7 +269,8 @@ def _is_running(folder: Path) -> bool:
 @click.argument("config", type=click.Path(path_type=Path))
 @click.argument("words", nargs=-1, required=True)
 @click.option("--task", help="The task meant, for 'leave' and 'rows add'.")
-def tell(config: Path, words: tuple[str, ...], task: str | None) -> None:
+@click.option("--anew", is_flag=True, help="For 'rows add': all agree on columns and labels anew.")
+def tell(config: Path, words: tuple[str, ...], task: str | None, anew: bool) -> None:
     """Tell a running agent something.
 
     \b
@@ -245,14 +278,17 @@ def tell(config: Path, words: tuple[str, ...], task: str | None) -> None:
       dtsvm tell node.toml leave [--task flu]
       dtsvm tell node.toml couple flu cold
       dtsvm tell node.toml decouple flu
-      dtsvm tell node.toml rows add more.csv [--task flu]
+      dtsvm tell node.toml rows add more.csv [--task flu] [--anew]
       dtsvm tell node.toml link NODE HOST:PORT
       dtsvm tell node.toml unlink NODE
       dtsvm tell node.toml prepare
     """  # noqa: D301
     need_extra()
     folder = config.absolute().parent
-    answer = asyncio.run(ask(folder, **_asked(words, task)))
+    asked = _asked(words, task)
+    if anew and asked["command"] != "rows":
+        raise click.UsageError("--anew goes with 'rows add'; 'prepare' agrees anew by itself.")
+    answer = asyncio.run(ask(folder, **asked, **({"is_anew": True} if anew else {})))
     said = answer.get("said")
     click.echo(said if said else json.dumps(answer, indent=2))
 

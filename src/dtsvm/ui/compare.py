@@ -29,7 +29,7 @@ WAYS = ("alone", "together", "chosen")
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--label", required=True, metavar="COLUMN", help="Column of labels.")
+@click.option("--label", metavar="COLUMN", help="Column of labels.")
 @click.option("--task", metavar="COLUMN", help="Column that names each row's task.")
 @click.option("--node", metavar="COLUMN", help="Column that names each row's node.  "
               "[default: a file is a node]")  # fmt: skip
@@ -47,6 +47,9 @@ WAYS = ("alone", "together", "chosen")
 def compare(ctx: click.Context, /, files: tuple[Path, ...], as_json: bool, **_: Any) -> None:
     """Compare training alone and together on the rows of FILES; nothing is written.
 
+    FILES are rows, or the node.toml of agents that have chosen (C = "auto"): then it is what the
+    network found, with the rows of these nodes under it.
+
     Errors are on rows held out in turn, by every node of its own. Alone: the task by itself, C
     chosen. Together: the one way of sharing that is best for all tasks. Chosen: what `dtsvm train`
     does when it is not told --C.
@@ -54,9 +57,18 @@ def compare(ctx: click.Context, /, files: tuple[Path, ...], as_json: bool, **_: 
     \b
     A file a node:
       dtsvm compare berlin.csv paris.csv rome.csv --label sick --task disease
+    Running agents:
+      dtsvm compare site/*/node.toml
     For a script:
       dtsvm compare rows.csv --label sick --task disease --node clinic --json
     """  # noqa: D301
+    if all(path.suffix == ".toml" for path in files):
+        from dtsvm.ui.compare_agents import compare_agents  # `train` imports this module
+
+        compare_agents(files, as_json)
+        return
+    if ctx.params["label"] is None:
+        raise click.UsageError("Name the column of labels: --label COLUMN.")
     rows = read_training(files, read_choice({**ctx.params, "weight": None}))
     given = {name: ctx.params[name] for name in ("network", "candidates", "folds", "n_jobs")}
     estimator = fit_chosen(rows.train, guard="alone" if ctx.params["guard"] else None, **given)

@@ -64,7 +64,7 @@ def network() -> None:
     "--C",
     "C",
     help="Price of a row's loss. By default 'auto': the network chooses it, and which tasks train "
-    "together; with weights or probabilities 1.",
+    "together.",
 )
 @click.option("--raw", is_flag=True, help="Take numbers as they are: no [prepare] in node.toml.")
 @click.option("--weight", metavar="COLUMN", help="The column of rows' weights.")
@@ -97,7 +97,7 @@ def new(
     names = [check_name(name) for name in (*nodes, *more)]
     graph = Network.named(shape, names)
     address = {name: f"{host}:{port + i}" for i, name in enumerate(names)}
-    price = _price(C, by_hand=bool(weight) or balanced or probability)
+    price = _price(C)
     lines = {task: {"data": data, "label": label, **({"weight": weight} if weight else {})}}
     make_site(
         out, graph, address, lines, {"C": price}, prepare=None if raw else PrepareConfig(),
@@ -191,18 +191,12 @@ def revoke_(site: Path, certificates: tuple[Path, ...]) -> None:
     click.echo(f"{path}: put it into every node's folder.")
 
 
-def _price(text: str | None, *, by_hand: bool) -> float | str:
-    """Return a number, or "auto" where the network may choose."""
-    if text is None:
-        return 1.0 if by_hand else "auto"
-    if text == "auto":
-        if by_hand:
-            raise NetworkError(
-                "--C auto does not go with --weight, --balanced or --probability. Give a number."
-            )
-        return text
+def _price(text: str | None) -> float | str:
+    """Return a number, or "auto": the network chooses."""
+    if text in (None, "auto"):
+        return "auto"
     try:
-        return positive("dtsvm network new", "--C", float(text))
+        return positive("dtsvm network new", "--C", float(str(text)))
     except ValueError:
         raise refusal("dtsvm network new", "--C", "'auto' or a positive float", text) from None
 

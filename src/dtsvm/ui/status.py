@@ -104,7 +104,9 @@ def _state(found: dict[str, Any]) -> str:
 def _privacy(found: dict[str, Any]) -> str:
     if found["level"] != "dp":
         return str(found["level"])
-    return f"dp, ε ≤ {found['epsilon']:g}, {found['left']:,} of {found['rounds']:,} messages left"
+    C = f", C = {found['C']:g}" if "C" in found else ""
+    every = found["left"] + found["spent"]
+    return f"dp, ε ≤ {found['epsilon']:g}{C}, {found['left']:,} of {every:,} messages left"
 
 
 # The whole network

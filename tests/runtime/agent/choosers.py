@@ -14,19 +14,22 @@ FAMILIES = [("task", 1.0), ("task", 0.6), ("common", 0.0), ("mixed", 0.6, True)]
 PRICES = [0.3, 3.0]
 
 
-def make_chooser(name, neighbours, blocks, p, tol=1e-6, *, incarnation=1, network=7, **more):
+def make_chooser(
+    name, neighbours, blocks, p, tol=1e-6, *, incarnation=1, network=7,
+    families=FAMILIES, prices=PRICES, **more,
+):  # fmt: skip
     """Blocks are by (node, task)."""
     node = Node(name, list(neighbours), p, Settings(), network, incarnation, **more)
-    for (v, task), (X, y) in blocks.items():
+    for (v, task), (X, y, *weight) in blocks.items():
         if v == name:
-            node.enter(task, X, y)
+            node.enter(task, X, y, weight=weight[0] if weight else None)
     settings = Settings(common_reg=2.0, specific_reg=2.0, tol=tol)
-    families = read_families("a test", FAMILIES)
-    return Chooser(node, functools.partial(choosing_at_node, families=families, C=PRICES), settings)
+    some = read_families("a test", families)
+    return Chooser(node, functools.partial(choosing_at_node, families=some, C=prices), settings)
 
 
-def agents(network, blocks, p, tol):
-    return [make_chooser(n, network.neighbours(n), blocks, p, tol) for n in network.nodes]
+def agents(network, blocks, p, tol, **more):
+    return [make_chooser(n, network.neighbours(n), blocks, p, tol, **more) for n in network.nodes]
 
 
 class Room:
@@ -63,10 +66,11 @@ class Room:
         raise AssertionError({n: one.status() for n, one in self.choosers.items()})
 
 
-def memory(network, blocks, tol=1e-6):
-    X = np.concatenate([X for X, _ in blocks.values()])
-    y = np.concatenate([y for _, y in blocks.values()])
+def memory(network, blocks, tol=1e-6, families=FAMILIES, prices=PRICES):
+    X, y = (np.concatenate([block[i] for block in blocks.values()]) for i in (0, 1))
+    weights = [block[2] for block in blocks.values() if len(block) > 2]
     node = np.repeat([v for v, _ in blocks], [len(b[1]) for b in blocks.values()])
     task = np.repeat([t for _, t in blocks], [len(b[1]) for b in blocks.values()])
-    clf = DTSVMCV(network, candidates=FAMILIES, C=PRICES, tol=tol, max_rounds=200_000, n_jobs=1)
-    return clf.fit(X, y.astype(int), task=task, node=node)
+    clf = DTSVMCV(network, candidates=families, C=prices, tol=tol, max_rounds=200_000, n_jobs=1)
+    weight = np.concatenate(weights) if weights else None
+    return clf.fit(X, y.astype(int), task=task, node=node, sample_weight=weight)

@@ -192,6 +192,19 @@ def many_tasks(liar, name, message):
     )
 
 
+def as_much_as_allowed(liar, name, message):
+    """An entry as long as is legal: tasks, links and couples with the longest names."""
+    mine = liar.node.roster.entries[liar.node.name]
+    held = tuple((f"t{i:03}".ljust(128, "x"), 0, 0, 0) for i in range(1000))
+    couples = tuple((held[i][0], held[i + 1][0], 1, True) for i in range(500))
+    links = (*mine.links, *((f"n{i:03}".ljust(60, "x"), True) for i in range(500)))
+    entry = liar.entry(
+        sequence=1000 + liar.n // 20, tasks=tuple(sorted((*mine.tasks, *held))), couples=couples,
+        links=links,
+    )  # fmt: skip
+    return liar.with_entries(message, entry)
+
+
 def as_large_as_allowed(liar, name, message):
     bounds = liar.node._bounds.get("one")
     if bounds is None:
@@ -314,3 +327,6 @@ LIES = {
     "it was told all the time": of_itself(told=lambda liar: liar.n),
     "a roster's digest of every kind": field(roster_digest=lambda m: m.round * 7919 + 1),
 }
+
+# Too slow to be tried in memory: every message is as long as is legal.
+HEAVY = {"as much of itself as may be said": as_much_as_allowed}

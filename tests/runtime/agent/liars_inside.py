@@ -132,6 +132,18 @@ def at_random(term, node):
     return term + most * np.random.default_rng(node.round).normal(size=len(term))
 
 
+def in_turns(place, one, other):
+    """Two values, each in its turn."""
+    said = []
+
+    def change(term, _):
+        said.append(0)
+        term[place] = one if len(said) % 2 else other
+        return term
+
+    return change
+
+
 # Loss, then Σλ of both classes and their slant; the box of all rows is last.
 INSIDE = {
     "wrong masks": wrong_masks,
@@ -161,6 +173,8 @@ INSIDE = {
     "room without end": tally_of(add(9, 14, 1e6)),
     "a box without end": tally_of(put(-1, value=1e11)),
     "a box below zero": tally_of(put(-1, value=-1e3)),
+    "a loss of two values in turns": tally_of(in_turns(0, 0.0, 50.0)),
+    "links that carry two values in turns": term_of(in_turns(9, 0.0, 1e3)),
     "all but its rows": tally_of(lambda term, _: 0.0 * term),
     "the second sum withheld": withholds_the_second_sum,
     "another term every time": changes_its_mind,

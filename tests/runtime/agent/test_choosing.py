@@ -2,14 +2,16 @@
 
 import numpy as np
 import pytest
-from choosers import Room, agents, make_chooser, memory
+from choosers import FAMILIES, PRICES, Room, agents, make_chooser, memory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from meetings import make_blocks
 
-from dtsvm import Network
+from dtsvm import DTSVMCV, Network
 from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.chooser import PROTOCOL, know
+from dtsvm.runtime.agent.node.lanes import lane_names, make_lanes
+from dtsvm.runtime.agent.site.standing import dump_lanes, read_lanes
 from dtsvm.select import best_bias, finding_bias
 from worlds import EXAMPLES
 
@@ -35,6 +37,11 @@ def test_three_nodes_choose_what_memory_chooses():
     choosers = agents(network, blocks, 3, TOL)
     Room(choosers).run()
     assert_same(choosers, memory(network, blocks, TOL))
+    for choice in choosers[0].outcome.choices:  # what sigmoids are fitted to: held-out rows
+        unseen = [one.unseen()[choice.task] for one in choosers]
+        wrong = sum(((one.values > 0) != one.is_positive).sum() for one in unseen)
+        assert wrong == round(choice.chosen.value * choice.n_rows)
+        assert sum(len(one.values) for one in unseen) == choice.n_rows
 
 
 @given(seed=st.integers(0, 10**6))
@@ -107,7 +114,7 @@ def test_new_rows_and_changes_go_on_from_where_the_choice_is():
 
 def test_a_node_killed_in_the_middle_and_revived_is_no_loss():
     network = Network.ring(list("abc"))
-    blocks = make_blocks("abc", ["one", "two"], p=2, n=8, seed=7)
+    blocks = make_blocks("abc", ["one", "two"], p=2, n=8, seed=17)
     choosers = agents(network, blocks, 2, TOL)
     room = Room(choosers)
     while choosers[1].status()["certified"] < 3:
@@ -201,3 +208,95 @@ def test_the_bias_found_by_counting_is_the_best(seed):
             found = end.value
             break
     np.testing.assert_allclose(found, best_bias(scores, y, group, int(n_groups)), rtol=2e-7)
+
+
+def test_a_task_held_everywhere_is_kept_where_others_are_told():
+    """Nodes that do not take part in a task are told its classifier; that of others stays."""
+    network = Network.line(list("abc"))
+    blocks = make_blocks("abc", ["one", "two"], p=2, n=8, seed=11)
+    del blocks["c", "one"]
+    choosers = agents(network, blocks, 2, TOL)
+    Room(choosers).run()
+    assert all(np.abs(one.outcome.chosen.classifiers).max(axis=1).min() > 0.1 for one in choosers)
+    assert_same(choosers, memory(network, blocks, TOL))
+
+
+def test_weighted_rows_choose_what_memory_chooses():
+    """Also where some rows weigh nothing, and one node's all the same."""
+    rng = np.random.default_rng(12)
+    network = Network.line(list("abc"))
+    blocks = make_blocks("abc", ["one", "two"], p=3, n=12, seed=12)
+    for (v, task), (X, y) in list(blocks.items()):
+        weight = np.ones(len(y)) if v == "b" else rng.choice([0.0, 0.3, 1.0, 2.5], len(y))
+        blocks[v, task] = X, y, weight
+    choosers = agents(network, blocks, 3, TOL)
+    Room(choosers).run()
+    assert_same(choosers, memory(network, blocks, TOL))
+
+
+def labelled(rng, nodes, tasks, n=40):
+    """Three labels a task, more or less the same for all; rows, text labels, task and node."""
+    centres = {"low": [1.0, 0.0, 0.3], "mid": [-0.5, 1.0, 0.0], "top": [0.0, -1.0, -0.5]}
+    rows = []
+    for task in tasks:
+        for i in range(n):
+            label = ["low", "mid", "top"][rng.integers(3)]
+            rows.append((np.array(centres[label]) + 0.6 * rng.normal(size=3), label, task, i))
+    X, y, task, i = (np.array(column) for column in zip(*rows, strict=True))
+    return X, y, task, np.array(nodes)[i % len(nodes)]
+
+
+def test_several_labels_choose_what_memory_chooses():
+    nodes, classes = list("abc"), ("low", "mid", "top")
+    X, y, task, node = labelled(np.random.default_rng(3), nodes, ["one", "two"])
+    choosers = []
+    for v in nodes:
+        one = make_chooser(v, Network.ring(nodes).neighbours(v), {}, 3, TOL)
+        for t in ("one", "two"):
+            mine = (node == v) & (task == t)
+            lanes = make_lanes(lane_names(t, classes), classes, y[mine])
+            one.node.enter(t, X[mine], lanes, classes)
+        choosers.append(one)
+    Room(choosers).run()
+    clf = DTSVMCV(Network.ring(nodes), candidates=FAMILIES, C=PRICES, tol=TOL, max_rounds=200_000)
+    clf.fit(X, y, task=task, node=node)
+    first = choosers[0].outcome
+    assert [part.about for part in first.parts] == list(classes)
+    for other in choosers[1:]:
+        for part, theirs in zip(first.parts, other.outcome.parts, strict=True):
+            assert np.array_equal(part.chosen.classifiers, theirs.chosen.classifiers)
+    assert [str(c) for c in first.choices] == [str(c) for c in clf.choices_]
+    shares = np.concatenate([part.chosen.found.weights for part in first.parts])
+    np.testing.assert_allclose(shares, clf.weights_, atol=0.02)
+    for t, name in enumerate(clf.tasks_):
+        mine = clf.model_.tasks[t]
+        whole = np.column_stack([mine.coef, mine.intercept])
+        found = [choosers[2].decision(f"{name}›{label}") for label in classes]
+        np.testing.assert_allclose(found, whole, atol=0.02 * np.abs(whole).max())
+
+
+def test_personal_tasks_choose_what_memory_chooses():
+    """MOCHA's setting: every node has a task of its own."""
+    network = Network.ring(list("abcd"))
+    blocks = make_blocks("abcd", ["t"], p=3, n=24, seed=13)
+    blocks = {(v, f"own-{v}"): rows for (v, _), rows in blocks.items()}
+    choosers = agents(network, blocks, 3, TOL, personal=True)
+    Room(choosers).run()
+    assert_same(choosers, memory(network, blocks, TOL))
+
+
+def test_lanes_on_disk_are_a_head_start():
+    network = Network.ring(list("abc"))
+    blocks = make_blocks("abc", ["one", "two"], p=2, n=20, seed=14)
+    choosers = agents(network, blocks, 2, TOL)
+    Room(choosers).run()
+    again = agents(network, blocks, 2, TOL)
+    for old, new in zip(choosers, again, strict=True):
+        old.keep_all()
+        content = dump_lanes(old.kept, 7, 0)
+        new.kept = read_lanes(content, 7, 0)
+        assert read_lanes(content, 8, 0) == read_lanes(content[:-9], 7, 0) == {}
+        assert new.kept.keys() == old.kept.keys()
+    Room(again).run()
+    assert again[0].rounds < 0.6 * choosers[0].rounds
+    assert_same(again, memory(network, blocks, TOL))

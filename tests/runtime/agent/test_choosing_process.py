@@ -4,11 +4,13 @@ import json
 import time
 
 import numpy as np
+from click.testing import CliRunner
 from meetings import make_blocks
 
 from dtsvm import DTSVMCV, Network, load_model
 from dtsvm.runtime.agent.process.children import Children, free_addresses
 from dtsvm.runtime.agent.site.folders import make_site
+from dtsvm.ui.compare import compare
 
 NODES = ["a", "b", "c"]
 
@@ -53,6 +55,9 @@ def test_processes_choose_what_memory_chooses_though_one_is_killed(tmp_path):
             children,
             lambda found: len(found) == 3 and all(one["is_settled"] for one in found.values()),
         )
+        said = CliRunner().invoke(compare, [str(site / name / "node.toml") for name in NODES])
+    assert all(one["sentence"] in said.output for one in found["a"]["choosing"]["choices"])
+    assert sum(line.split()[:2] == ["a", "16"] for line in said.output.splitlines()) == 2
     models = [load_model(site / name / "model.json") for name in NODES]
     kept = [json.loads((site / name / "model.json").read_text())["choices"] for name in NODES]
     assert kept[0] == kept[1] == kept[2] == found["a"]["choosing"]["choices"]

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from meetings import Carrier, build, make_blocks, make_session
 from scipy.sparse import csr_array
-from sites import Agents, status
+from sites import Agents, free_ports, status
 from sklearn.svm import SVC
 from test_preparing import FEATURES, SITES, answers, three_sites
 
@@ -21,10 +21,12 @@ from dtsvm.data.sample import read_site
 from dtsvm.errors import DataError
 from dtsvm.prepare import Preparation
 from dtsvm.problem import Settings
+from dtsvm.runtime.agent.node.agreed import Agreed
 from dtsvm.runtime.agent.node.lanes import lane_names, make_lanes
 from dtsvm.runtime.agent.node.node import Node
 from dtsvm.runtime.agent.site.config import read_config
 from dtsvm.runtime.agent.site.folders import make_site
+from dtsvm.runtime.agent.site.rows import SiteRows
 from dtsvm.runtime.agent.site.site import Site
 from dtsvm.svm.model_file import read_model, save_model
 from dtsvm.ui import main
@@ -219,15 +221,6 @@ def test_three_agents_say_how_likely_three_classes_are_and_how_good_they_are(tmp
     np.testing.assert_array_equal(likely, answers(models[2])["probability"])
 
 
-def test_several_classes_in_the_rows_do_not_go_with_choosing(tmp_path):
-    network, address = Network(["a"], []), {"a": "127.0.0.1:47101"}
-    task = {"data": "rows.csv", "label": "y"}
-    make_site(tmp_path / "site", network, address, {"one": task}, {"C": "auto"})
-    (tmp_path / "site" / "a" / "rows.csv").write_text("x,y\n1,u\n2,v\n3,w\n")
-    with pytest.raises(DataError, match='C = "auto" does not go with tasks of more than two'):
-        Site(read_config(tmp_path / "site" / "a" / "node.toml"), save_model)
-
-
 def sparse_rows(rng, n, p=12):
     X = rng.normal(size=(n, p)) * (rng.random((n, p)) < 0.25)
     return X, np.where(X[:, 0] + X[:, 1] + 0.3 * rng.normal(size=n) > 0, "yes", "no")
@@ -339,3 +332,23 @@ def test_random_agents_of_several_classes_end_at_the_objective_of_memory(seed, b
     carrier.run_until_settled()
     assert all(node.certifier.gap <= 1e-5 for node in nodes)
     np.testing.assert_allclose(nodes[0].certifier.objective, live.info_.objective, rtol=3e-5)
+
+
+def test_a_label_that_was_not_agreed_on_is_refused_with_the_way_to_agree_on_it(tmp_path):
+    network, names = Network.line(["a", "b"]), ["a", "b"]
+    address = dict(zip(names, [f"127.0.0.1:{p}" for p in free_ports(2)], strict=True))
+    task = {"data": "rows.csv", "label": "y"}
+    make_site(tmp_path, network, address, {"one": task}, {"C": 0.1})
+    for name in names:
+        text = "".join(f"{i % 7},{'uv'[i % 2]}\n" for i in range(20))
+        (tmp_path / name / "rows.csv").write_text("x,y\n" + text)
+    (tmp_path / "more.csv").write_text("x,y\n3,w\n4,u\n")
+    config = read_config(tmp_path / "a" / "node.toml")
+    agreed = Agreed(None, {"one": ("u", "v")})
+    rows = SiteRows(config, agreed)
+    words = (
+        r"Task 'one' has labels 'u' and 'v', got 'w'. If that is a label .* rows add FILE --anew'"
+    )
+    with pytest.raises(DataError, match=words):
+        rows.read("one", tmp_path / "more.csv")
+    assert rows.read("one", tmp_path / "more.csv", is_anew=True).y.tolist() == ["w", "u"]

@@ -351,3 +351,13 @@ def test_agents_say_by_name_what_does_not_go_together(tmp_path):
         sentence = "Node west has no column 'creatinine'; north has it as a number."
         agents.wait_for(lambda: all(sentence in agents.log(name) for name in SITES))
         assert sentence in status(tmp_path / "site", "north")["trouble"]
+
+
+def test_a_column_in_another_unit_at_one_node_is_named_everywhere():
+    network = NETWORKS["line"]
+    tables = {name: table(i) for i, name in enumerate(network.nodes)}
+    nodes = meet(network, {**tables, "e": tables["e"].assign(age=tables["e"]["age"] / 100)})
+    talk(nodes, network, 30)
+    (words,) = {one.trouble for one in nodes.values()}
+    assert "times as large as e: nearly all of its numbers" in words
+    assert "declare the kind of 'age' as number" in words

@@ -65,10 +65,12 @@ def test_no_sum_without_noise_is_made_of_rows(monkeypatch):
     assert all(node.is_settled for node in trained(Privacy("dp", rounds=8)))
 
 
-def test_three_processes_killed_again_and_again_spend_no_more_than_their_budget(tmp_path):
+@pytest.mark.parametrize("C", [0.2, "auto"])
+def test_three_processes_killed_again_and_again_spend_no_more_than_their_budget(tmp_path, C):
     """DTSVM_KILLS=50 kills as often; the rows are digits, rows of length 1."""
     n_kills = int(os.environ.get("DTSVM_KILLS", "2"))
     rounds = max(40, 20 * n_kills)
+    every = rounds + (rounds // 2 if C == "auto" else 0)
     digits = load_digits()
     mine = np.isin(digits.target, (3, 6))
     X = digits.data[mine] / np.linalg.norm(digits.data[mine], axis=1, keepdims=True)
@@ -77,7 +79,7 @@ def test_three_processes_killed_again_and_again_spend_no_more_than_their_budget(
     parts = zip(RING.nodes, np.array_split(np.flatnonzero(~test), 3), strict=True)
     blocks = {(name, "t"): (X[some], y[some]) for name, some in parts}
     folder = tmp_path / "site"
-    settings = {"C": 0.2, "local": "exact", "bias": "mixed", "task_penalty": 10.0,
+    settings = {"C": C, "local": "exact", "bias": "mixed", "task_penalty": 10.0,
                 "node_penalty": 10.0}  # fmt: skip
     make_site(folder, RING, blocks, settings, round_seconds=0.2, start_seconds=5.0)
     for name in RING.nodes:
@@ -94,10 +96,13 @@ def test_three_processes_killed_again_and_again_spend_no_more_than_their_budget(
             agents.running[name].wait()
             agents.start(name)
             for kept in folder.glob("*/budget.json"):
-                assert json.loads(kept.read_bytes())["spent"] <= rounds
+                assert json.loads(kept.read_bytes())["spent"] <= every
         agents.settle(list(RING.nodes))
         told = [status(folder, name)["privacy"] for name in RING.nodes]
-    assert [one["spent"] for one in told] == [rounds] * 3
+    assert [one["spent"] for one in told] == [every] * 3
+    assert len({one.get("C") for one in told}) == 1
+    for kept in folder.glob("*/budget.json"):
+        assert json.loads(kept.read_bytes())["counts"] == ({"errors": 1} if C == "auto" else {})
     found = [weights(folder, name, "t") for name in RING.nodes]
     error = [float((y[test] * (X[test] @ u[:-1] + u[-1]) <= 0).mean()) for u in found]
     print(f"errors after {n_kills} kills: {error}")
@@ -162,12 +167,14 @@ def test_replacing_a_row_moves_the_lanes_together_by_no_more_than_they_have_nois
     assert 0.1 < worst <= 1.0
 
 
-def private_sites(folder, n_labels, n_rows, more="", task=None):
+def private_sites(
+    folder, n_labels, n_rows, more="", task=None, settings=SETTINGS, probability=True
+):
     """Sites that train with noise, by name, and the rows they hold."""
     names = list(RING.nodes)
     address = {n: f"127.0.0.1:{port}" for n, port in zip(names, free_ports(3), strict=True)}
     task = {"data": "rows.npz", "label": "y", "labels": list(LABELS[:n_labels]), **(task or {})}
-    folders.make_site(folder, RING, address, {"t": task}, SETTINGS)
+    folders.make_site(folder, RING, address, {"t": task}, settings)
     found = {}
     for k, name in enumerate(names):
         X, y = drawn(n_rows, n_labels, k)
@@ -175,7 +182,8 @@ def private_sites(folder, n_labels, n_rows, more="", task=None):
         np.savez(folder / name / "rows.npz", X=X, y=y, w=rng.uniform(0.5, 2.0, n_rows))
         toml = folder / name / "node.toml"
         toml.write_text(
-            f"probability = true\nholdout = 0.2\n{toml.read_text()}\n[privacy]\n"
+            f"probability = {str(probability).lower()}\nholdout = 0.2\n{toml.read_text()}\n"
+            "[privacy]\n"
             f'level = "dp"\nepsilon = 8.0\nrounds = 10\nnorm = 1.0\n{more}'
         )
         found[name] = Site(read_config(toml), save_model)

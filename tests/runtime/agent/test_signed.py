@@ -111,6 +111,27 @@ def test_an_expired_or_revoked_certificate_speaks_no_more(site):
     assert strict.objection("b", signer(site, "b").certificate) == ""
 
 
+def test_a_node_whose_certificate_expires_is_forgotten_while_the_agent_runs(site):
+    a, c = make(site, "a", "bc"), make(site, "c", "ab")
+    assert a.take("c", c.hello(0.0)["a"], 0.0)
+    a.drop_bad()
+    assert set(a.roster.entries) == {"a", "c"}
+    a.identity._clock = lambda: datetime.datetime(2199, 1, 1, tzinfo=datetime.UTC)
+    a.drop_bad()
+    assert set(a.roster.entries) == {"a"}
+    a.take("c", c.hello(1.0)["a"], 1.0)  # its connection may still be open
+    assert set(a.roster.entries) == {"a"}
+
+
+@pytest.mark.parametrize("name", ["hospital-\u0430", "\uff41", "a\u200b", "a\n[tls]", 'a"', "A b"])
+def test_a_name_that_only_looks_like_anothers_is_no_name(name, site, tmp_path):
+    with pytest.raises(NetworkError, match="cannot be the name of a node"):
+        make_certificate(site, tmp_path, name)
+    entry = Entry(name, 1, 1, agreement=bytes(32))
+    b = make(site, "b", "a")
+    assert not make(site, "a", "b").take("b", with_entry(b, entry), 0.0)
+
+
 def test_a_revoked_node_is_forgotten_while_the_agent_runs(site):
     a, b, c = make(site, "a", "bc"), make(site, "b", "ac"), make(site, "c", "ab")
     assert a.take("c", c.hello(0.0)["a"], 0.0)

@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from cryptography import x509
 from meetings import Carrier, build, make_blocks
 from test_preparing import meet, table, talk
 
@@ -13,16 +14,20 @@ from dtsvm.data import frame_records
 from dtsvm.problem import Network
 from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.agreed import Labelled
-from dtsvm.runtime.agent.node.identity import Nameless
+from dtsvm.runtime.agent.node.identity import Nameless, Signer
 from dtsvm.runtime.agent.node.preparing import WAVES, Preparing
 from dtsvm.runtime.agent.node.timing import Timing
+from dtsvm.runtime.agent.site.certificates import make_authority, make_certificate
 
 NETWORK = Network.complete(["a", "b", "c"])
 
 
 def agreed(**wishes):
+    """Nodes that have agreed and of which none has signed that: what neighbours say is all."""
     nodes = meet(NETWORK, {name: table(i) for i, name in enumerate(NETWORK.nodes)}, **wishes)
     talk(nodes, NETWORK, 20)
+    for one in nodes.values():
+        one.vouching._known.clear()
     return nodes
 
 
@@ -80,6 +85,107 @@ def test_one_liar_among_three_neighbours_is_outvoted():
     greet(late, nodes, liar="a")
     assert late.plan == nodes["b"].plan
     assert not late.trouble
+
+
+@pytest.fixture(scope="module")
+def signers(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    make_authority(folder, "trust")
+    found = {}
+    for name in "abcz":
+        (folder / name).mkdir()
+        make_certificate(folder, folder / name, name)
+        files = (folder / name / file for file in ("ca.pem", "node.pem", "node.key"))
+        found[name] = Signer(*(file.read_bytes() for file in files))
+    return found
+
+
+def signed(signers):
+    """Three nodes with certificates that have agreed, and vouch for it."""
+    nodes = {
+        name: Preparing(
+            name, 7, tuple(NETWORK.neighbours(name)), [frame_records(table(i))], signers[name],
+            incarnation=1,
+        )
+        for i, name in enumerate(NETWORK.nodes)
+    }  # fmt: skip
+    talk(nodes, NETWORK, 20)
+    return nodes
+
+
+def alone_with(liar, signers, **wishes):
+    """A newcomer that this node alone has told what was agreed."""
+    rows = [frame_records(wishes.pop("rows", table(4)))]
+    late = Preparing("z", 7, (liar.name,), rows, signers["z"], incarnation=1, **wishes)
+    for _ in range(3):
+        liar.hear("z", late.message(liar.name))
+        late.hear(liar.name, liar.message("z"))
+        late.step()
+    return late
+
+
+def forged(node, change, **more):
+    """Let a node hand over a plan of its own making, which it signs."""
+    features = tuple(dataclasses.replace(f, **change(f)) for f in node.agreed.plan.features)
+    plan = dataclasses.replace(node.agreed.plan, features=features, **more)
+    node.agreed = dataclasses.replace(node.agreed, plan=plan)
+    node.vouching.sign(node.agreed)
+    return node
+
+
+def test_a_sole_neighbour_hands_over_what_the_others_have_signed(signers):
+    nodes = signed(signers)
+    late = alone_with(nodes["b"], signers, least=3)
+    assert late.plan == nodes["a"].plan
+    assert late.vouching.who(late.agreed) == frozenset("abc")
+    assert late.notes == []
+    assert late.vouching.to_dict(late.agreed).keys() == set("abc")  # z only passes them on
+
+
+def test_what_a_sole_neighbour_makes_up_is_vouched_for_by_nobody_else(signers):
+    nodes = signed(signers)
+    liar = forged(nodes["b"], lambda f: {"scale": 3.0 * f.scale})
+    liar.vouching.hear(liar.vouching.digest(liar.agreed), nodes["a"].vouching.to_dict(
+        nodes["a"].agreed))  # fmt: skip
+    late = alone_with(liar, signers)
+    assert late.vouching.who(late.agreed) == {"b"}
+    assert late.notes[0].startswith("only node b vouches for the columns, scales and labels")
+    waits = alone_with(liar, signers, least=2)
+    waits.step(is_late=True)
+    assert waits.agreed is None
+    assert "Only b vouches for what the network agreed on; vouchers = 2" in waits.trouble
+
+
+def test_who_is_revoked_vouches_for_nothing(signers):
+    nodes = signed(signers)
+    serial = x509.load_der_x509_certificate(signers["a"].certificate).serial_number
+    files = (signers["z"].revoked, signers["z"])
+    files[1].revoked = frozenset({serial})
+    try:
+        late = alone_with(nodes["b"], signers)
+        assert late.vouching.who(late.agreed) == frozenset("bc")
+    finally:
+        files[1].revoked = files[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "more", "words"),
+    [
+        (lambda f: {"scale": 1e8 * f.scale}, {}, "scales are more than 10000 times those"),
+        (lambda f: {"scale": 1e-4 * f.scale}, {}, "standard deviations away from the network's"),
+        (lambda f: {"mean": f.mean + 300 * f.scale}, {}, "standard deviations away"),
+    ],
+)
+def test_what_a_newcomers_own_rows_contradict_is_not_taken_over(change, more, words, signers):
+    late = alone_with(forged(signed(signers)["b"], change, **more), signers)
+    assert late.agreed is None
+    assert words in late.trouble
+
+
+def test_categories_of_which_it_has_none_are_not_taken_over(signers):
+    late = alone_with(signed(signers)["b"], signers, rows=table(4).assign(ward="elsewhere"))
+    assert late.agreed is None
+    assert "No category of 'ward' here is one of the network's" in late.trouble
 
 
 @pytest.mark.parametrize(
@@ -227,3 +333,20 @@ def test_a_liar_in_preparation_ends_nobody_and_the_honest_agree_or_say_why_not(l
     print(f"{lie:28} {len(plans)} of 4 agreed; {honest[0].trouble}")
     said = [one.plan or one.trouble or one.absent or one.waits_for for one in honest]
     assert all(said)
+
+
+def test_a_third_label_is_refused_where_the_network_chooses():
+    """Or a site, or a liar, would end every agent of a network with C = "auto"."""
+    labels = {"a": ["no", "yes"], "b": ["no", "maybe"], "c": ["yes"]}
+    nodes = {
+        name: Preparing(
+            name, 7, tuple(NETWORK.neighbours(name)), [frame_records(table(i))], Nameless(),
+            incarnation=1, labels={"flu": Labelled(None, dict.fromkeys(labels[name], 3))},
+            most_labels=2,
+        )
+        for i, name in enumerate(NETWORK.nodes)
+    }  # fmt: skip
+    talk(nodes, NETWORK, 20)
+    assert all(one.agreed is None for one in nodes.values())
+    assert "3 labels in the whole network, and may have 2" in nodes["c"].trouble
+    assert "b has ['no', 'maybe']" in nodes["c"].trouble

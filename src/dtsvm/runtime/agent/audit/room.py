@@ -116,6 +116,7 @@ class Room:
         others: Callable[[Any], Block] | None = None, allies: Sequence[str] = (),
     ) -> None:  # fmt: skip
         self.settings = _held(settings, network, rows, privacy)
+        privacy = replace(privacy, candidates=(), choosing=0.0)  # noise of one C is less
         self.rows = rows
         p = rows[0].shape[1]
         self.nodes: dict[Any, Node] = {}

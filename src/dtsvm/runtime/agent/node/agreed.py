@@ -128,7 +128,9 @@ class Agreed:
 
 
 def agree_labels(
-    nodes: Mapping[str, Mapping[str, Labelled]], groups: Iterable[Iterable[str]]
+    nodes: Mapping[str, Mapping[str, Labelled]],
+    groups: Iterable[Iterable[str]],
+    most: int = MOST_LABELS,
 ) -> tuple[dict[str, tuple[Any, ...]], frozenset[str]]:
     """Return every task's labels, and the tasks of two that ask label by label.
 
@@ -138,6 +140,8 @@ def agree_labels(
         What every node says, by node and task.
     groups : iterable
         Tasks that somebody wants to train together.
+    most : int
+        How many labels a task may have.
 
     Examples
     --------
@@ -148,6 +152,8 @@ def agree_labels(
     tasks = sorted({task for said in nodes.values() for task in said})
     found = {t: {n: said[t] for n, said in nodes.items() if t in said} for t in tasks}
     classes = {task: _of_task(task, said) for task, said in found.items()}
+    for task, labels in classes.items():
+        _refuse_more(task, labels, found[task], most)
     by_label: set[str] = set()
     for group in _joined(groups):
         if any(len(classes.get(task, ())) > 2 for task in group):
@@ -191,6 +197,17 @@ def _of_task(task: str, said: Mapping[str, Labelled]) -> tuple[Any, ...]:
                 f"its labels are {list(labels)!r}."
             )
     return labels
+
+
+def _refuse_more(
+    task: str, labels: tuple[Any, ...], said: Mapping[str, Labelled], most: int
+) -> None:
+    if len(labels) > most:
+        by = [f"{name} has {list(one.counts or one.given or ())!r}" for name, one in said.items()]
+        raise DtsvmError(
+            f"Task {task!r} has {len(labels)} labels in the whole network, and may have {most} "
+            f'with C = "auto" ({"; ".join(by)[:400]}). Mend the rows, or write a number for C.'
+        )
 
 
 def _joined(groups: Iterable[Iterable[str]]) -> list[set[str]]:

@@ -38,11 +38,14 @@ class Answers(Member):
 
     def certified(self, task: str) -> Floats:
         """Return both parts of the network's certified answer; before that, of the agent here."""
-        slot = self.holding(task).slot
-        answer = self.certifier.answer(slot) if self.is_settled else None
-        if answer is None:
-            return self.estimate(task)
-        return np.stack([answer.common, answer.specific[slot]])
+        found = self.agreed(self.chosen(task)) if self.is_settled else None
+        return self.estimate(task) if found is None else found
+
+    def agreed(self, lane: str) -> Floats | None:
+        """Return both parts of what the network last agreed on for a lane, if there is that."""
+        slot = self.holding(lane).slot
+        answer = self.certifier.answer(slot)
+        return None if answer is None else np.stack([answer.common, answer.specific[slot]])
 
     def bounds(self, task: str) -> Bounds:
         """Return what the data of a task allow."""

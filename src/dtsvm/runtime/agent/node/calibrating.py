@@ -3,7 +3,7 @@
 Once a node has settled it knows what lanes that did not see a row say of it. The first sum counts
 rows of each side, every further one is a step of `problem.sigmoid.fitting`: all are sent the same
 totals, so all take the same steps and end at the same numbers. When the network changes, all begins
-anew.
+anew. What the others added must be what rows can say (`Share`); if not there are no probabilities.
 
 Under differential privacy there is one sum, of counts with noise, and all fit from its total.
 """
@@ -21,14 +21,16 @@ from numpy.typing import NDArray
 from dtsvm.errors import NetworkError
 from dtsvm.problem.sigmoid import BINS, fit_histograms, fitting, sigmoid_counts, sigmoid_sums
 from dtsvm.runtime.agent.node.collective import Collective
+from dtsvm.runtime.agent.node.entry import NO_ROWS
+from dtsvm.runtime.agent.node.ranges import LIGHTEST, Share
 from dtsvm.runtime.agent.node.wave import Wave
 
 __all__ = ["Calibrating", "Counting", "Unseen"]
 
 Floats = NDArray[np.float64]
-ROUNDING = 1e-6
 NOTHING = np.zeros((2, BINS))
 MOST = 1e6  # of a and b, of decision values and of weights
+FARTHER = 1e4  # may another node's decision values be than the largest here
 
 
 class Unseen(NamedTuple):
@@ -50,13 +52,17 @@ class Calibrating(Collective):
     unseen : callable
         Returns what a node's lanes say of rows they did not see, by main lane; None while that is
         not settled.
+    C : float
+        The price of a row's loss, by which nodes say how many rows they have.
     """
 
     unseen: Callable[[], dict[str, Unseen] | None] = lambda: None
-    n_lies: int = 0  # totals that no honest nodes could have
+    C: float = 1.0
     _rows: tuple[Floats, NDArray[np.bool_], NDArray[np.int64], Floats] | None = None
     _counts: Floats = field(default_factory=lambda: np.zeros((0, 2)))
     _fit: Generator[Floats, Floats, Floats] | None = None
+    _share: Share | None = None
+    _mine: Floats = field(default_factory=lambda: np.zeros((0, 2)))  # what was added last
     _found: Floats | None = None
 
     protocol = 902
@@ -110,14 +116,29 @@ class Calibrating(Collective):
         if number == 1 and (self._rows is not None or self._take_rows()):
             assert self._rows is not None
             _, is_positive, which, weight = self._rows
-            wave.begin(1, sigmoid_counts(is_positive, which, len(self._names), weight).ravel())
+            self._mine = sigmoid_counts(is_positive, which, len(self._names), weight)
+            wave.begin(1, self._mine.ravel())
+
+    def _claimed(self) -> Floats:
+        """What rows of each main lane weigh at other nodes, at most, as their entries say."""
+        names, _ = self.roster.map(self.name)
+        said = [task for n in names if n != self.name for task in self.roster.entries[n].tasks]
+        place = {name: i for i, name in enumerate(self._names)}
+        out = np.zeros(len(place))
+        for task, _, _, weight in said:
+            if task in place and weight > NO_ROWS:
+                out[place[task]] += 2.0**weight / (self.C * LIGHTEST)
+        return out
+
+    def _doubt(self) -> None:
+        super()._doubt()
+        self._found = np.full((len(self._names), 2), np.nan)
 
     def _follow(self, wave: Wave, total: Floats) -> None:
         """Take the step that a total allows, and add this node's part of the next."""
         assert self._rows is not None
-        if not self._is_possible(wave.done, total):
-            self.n_lies += 1
-            self._found = np.full((len(self._names), 2), np.nan)
+        if not self._is_possible(wave.done, total.reshape(self._mine.shape) - self._mine):
+            self._doubt()
             return
         try:
             if wave.done == 1:
@@ -131,23 +152,23 @@ class Calibrating(Collective):
             is_good = (np.abs(end.value) <= MOST).all(axis=1)
             self._found = np.where(is_good[:, None], end.value, np.nan)
             return
-        term = sigmoid_sums(*self._rows, at, self._counts).ravel()
-        wave.begin(wave.done + 1, np.clip(term, -(2.0**40), 2.0**40))
+        assert self._share is not None
+        at = np.clip(at, -MOST, MOST)  # lies can lead anywhere
+        self._share.at(at)
+        self._mine = np.clip(sigmoid_sums(*self._rows, at, self._counts), -(2.0**40), 2.0**40)
+        wave.begin(wave.done + 1, self._mine.ravel())
 
-    def _is_possible(self, number: int, total: Floats) -> bool:
-        """Whether a total can be one of honest nodes: every share has its sign and its range."""
-        assert self._rows is not None
-        _, is_positive, which, weight = self._rows
-        if number == 1:
-            mine = sigmoid_counts(is_positive, which, len(self._names), weight)
-            return bool((total.reshape(-1, 2) >= np.maximum(mine, 0.0) - ROUNDING).all())
-        loss, _, _, haa, _, hbb = total.reshape(-1, 6).T
-        most = 0.25 * self._counts.sum(axis=1) * (1 + ROUNDING) + ROUNDING
-        is_signed = min(loss.min(initial=0), haa.min(initial=0), hbb.min(initial=0)) >= -ROUNDING
-        return bool(is_signed and (hbb <= most).all())
+    def _is_possible(self, number: int, rest: Floats) -> bool:
+        """Whether the others can honestly have added this."""
+        if number == 1 or self._share is None:
+            assert self._rows is not None
+            largest = FARTHER * (1.0 + float(np.abs(self._rows[0]).max(initial=0.0)))
+            self._share = Share(self._claimed(), min(largest, MOST))
+            return self._share.allow_counts(rest)
+        return self._share.allow(rest, self._mine)
 
     def _changed(self, wave: Wave, was_open: bool) -> None:
-        self._rows = self._fit = self._found = None
+        self._rows = self._fit = self._found = self._share = None
 
 
 @dataclass

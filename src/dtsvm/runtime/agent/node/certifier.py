@@ -12,6 +12,7 @@ agents told has its noise, the loss at an answer would have none. Then there is 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import floor, inf, log10
 
@@ -152,10 +153,11 @@ class Certifier:
                 return self._looks[team.group].first
         return None
 
-    def doubt(self) -> None:
-        """Certify anew: something has moved."""
-        for look in self._looks.values():
-            look.is_good = False
+    def doubt(self, agents: Sequence[int] | None = None) -> None:
+        """Certify anew: something has moved, at these agents or anywhere."""
+        for team in self.teams:
+            if agents is None or not set(agents).isdisjoint(team.agents.tolist()):
+                self._looks[team.group].is_good = False
         self._seen = -1
 
     @property
@@ -180,7 +182,9 @@ class Certifier:
             look, wave = self._looks[team.group], self._wave(team)
             is_due = is_calm and age >= look.next_look
             is_milestone = age >= look.milestone
-            if look.is_good or wave.is_open or look.phase != "average" or not self.veil.may_end:
+            if look.is_good or wave.is_open or look.phase != "average":
+                continue
+            if not self.veil.may_end(team.agents):
                 continue
             if is_due or is_milestone or wave.is_called:
                 while look.milestone <= age:
@@ -208,7 +212,8 @@ class Certifier:
         if look.phase == "average":
             self._take_average(team, look, total)
             if self.veil.is_noisy:
-                look.answer, look.is_good = self._answer(team, look, None), True
+                look.answer = self._answer(team, look, None)
+                look.is_good = self.veil.may_end(team.agents)
                 return
             look.phase = "tally"
             term = self._tally(team, look)

@@ -1,17 +1,16 @@
 """A node that chooses with all others: it goes through `select`'s steps and gets their answers.
 
 Every step asks for a sum over the network, which is a wave of its own, or for tracks to be trained,
-which are nodes of their own over the same links. All that is said of them to a neighbour goes in
-one envelope. When somebody comes, goes or gets rows all begin anew together, tracks from where they
+all of them in the same rounds over the same links. All that is said to a neighbour goes in one
+envelope. When somebody comes, goes or gets rows all begin anew together, tracks from where they
 stood. There are no sockets and no clock here.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,23 +20,29 @@ from dtsvm.errors import NetworkError
 from dtsvm.problem import Settings
 from dtsvm.problem.track import Mine, Track
 from dtsvm.runtime.agent.node import wire_pb2 as wire
-from dtsvm.runtime.agent.node.knowing import know
+from dtsvm.runtime.agent.node.bench import Kept, Where
+from dtsvm.runtime.agent.node.calibrating import Unseen
+from dtsvm.runtime.agent.node.doubts import Doubts
+from dtsvm.runtime.agent.node.envelopes import pack, read, written
+from dtsvm.runtime.agent.node.knowing import know, place
+from dtsvm.runtime.agent.node.lanes import aspect, task_of
 from dtsvm.runtime.agent.node.masks import MOST, pairs
-from dtsvm.runtime.agent.node.names import shown
+from dtsvm.runtime.agent.node.names import ABOUT, shown
 from dtsvm.runtime.agent.node.node import Node
-from dtsvm.runtime.agent.node.tracks import Kept, Runner
-from dtsvm.runtime.agent.node.wave import Parcel, Tree, Wave
+from dtsvm.runtime.agent.node.restarts import Restarts
+from dtsvm.runtime.agent.node.tracks import Telling, Training
+from dtsvm.runtime.agent.node.wave import Tree, Wave
 from dtsvm.runtime.privacy.veil import make_veil
 
 __all__ = ["Chooser", "is_choosing"]
 
 # As in `preparing`: a protocol number of its own. Parts of an envelope are in the field for sums.
-PROTOCOL = 902
+PROTOCOL = 905
 _FIRST = wire.Message(protocol=PROTOCOL).SerializeToString()
 MOST_BYTES = 16_000_000  # of an envelope
-FAIR_BYTES = 2_000_000  # after which another one is begun
-MOST_WAITING = 64_000_000  # bytes of envelopes that have not been opened
+MOST_WAITING = 64_000_000  # bytes of envelopes that have not been opened, of all neighbours
 MOST_PARTS = 4096
+MOST_AHEAD = 64  # questions that a neighbour may be ahead
 Floats = NDArray[np.float64]
 Steps = Generator[Any, Any, Any]
 Plan = Callable[[Mine], Steps]
@@ -71,6 +76,7 @@ class Chooser:
     n_rounds: int = 0  # of the tracks that trained longest, one stage after the other
     n_begun: int = 0
     gap: float = 0.0  # the worst of all that was trained
+    doubts: Doubts = field(default_factory=Doubts)
     kept: dict[str, Kept] = field(default_factory=dict)
     epoch: int | None = None
     _steps: Steps | None = None
@@ -78,11 +84,17 @@ class Chooser:
     _position: int = 0  # questions answered
     _n_sums: int = 0
     _wave: Wave | None = None
-    _runners: dict[int, list[Runner]] = field(default_factory=dict)  # by question
+    _telling: Telling | None = None
+    _trainings: dict[int, Training] = field(default_factory=dict)  # by question
     _positions: dict[str, int] = field(default_factory=dict)  # of neighbours
+    _early: dict[int, list[tuple[str, Any]]] = field(default_factory=dict)  # by question
+    _n_early: int = 0  # bytes
+    _where: Where = field(init=False)
+    _tree: Tree = field(init=False)
     _waiting: deque[tuple[str, bytes]] = field(default_factory=deque)
     _n_waiting: int = 0
-    _told: dict[str, tuple[float, Parcel | None]] = field(default_factory=dict)
+    _waiting_of: Counter[str] = field(default_factory=Counter)  # bytes, by neighbour
+    _restarts: Restarts = field(default_factory=Restarts)
 
     def __post_init__(self) -> None:
         if self.node.veil.is_noisy:
@@ -94,19 +106,22 @@ class Chooser:
     # Hearing
 
     def hear(self, peer: str, data: bytes) -> None:
-        """Keep an envelope until the next step."""
-        if self._n_waiting + len(data) > MOST_WAITING:
+        """Keep an envelope until the next step; no neighbour takes the others' room."""
+        share = MOST_WAITING / max(len(self.node.mail), 1)
+        if self._waiting_of[peer] + len(data) > share:
             self._refuse(peer, "it says more than can be read in time")
             return
         self._n_waiting += len(data)
+        self._waiting_of[peer] += len(data)
         self._waiting.append((peer, data))
 
-    def _open_envelopes(self, now: float) -> None:
+    def _open_envelopes(self) -> None:
         while self._waiting:
             peer, data = self._waiting.popleft()
             self._n_waiting -= len(data)
+            self._waiting_of[peer] -= len(data)
             try:
-                self._take(peer, data, now)
+                self._take(peer, data)
             except Exception as error:  # whatever a neighbour can make of a message
                 self._refuse(peer, f"what it says of choosing cannot be read ({shown(error)})")
 
@@ -114,7 +129,7 @@ class Chooser:
         self.refused += 1
         self.reasons[peer] = reason
 
-    def _take(self, peer: str, data: bytes, now: float) -> None:
+    def _take(self, peer: str, data: bytes) -> None:
         if len(data) > MOST_BYTES:
             raise ValueError("too long")
         message = wire.Message.FromString(data)
@@ -124,32 +139,49 @@ class Chooser:
             return  # one of the two has news to hear first
         if len(message.sums) > MOST_PARTS:
             raise ValueError("too many parts")
-        self._positions[peer] = int(message.round)
+        self._positions[peer] = position = int(message.round)
+        if self.doubts.differ(peer, position, message.settings):
+            self._steps = self.outcome = None
+            return
         for part in message.sums:
             if part.name:
-                self._pass_on(peer, part.name, part.up, now)
+                self._pass_on(peer, part)
             elif self._wave is not None:
-                self._wave.hear(peer, Parcel(part.wanted, part.done, part.up, part.down))
+                self._wave.hear(peer, read(part))
 
-    def _pass_on(self, peer: str, name: str, data: bytes, now: float) -> None:
-        """Give a track what is for it; one that has not begun here will be told again."""
-        question, _, k = name.partition(" ")
-        runners = self._runners.get(int(question), [])
-        if 0 <= int(k) < len(runners):
-            runners[int(k)].node.take(peer, data, now)
+    def _read(self, peer: str, part: Any) -> None:
+        """Read what waited for its training to begin."""
+        try:
+            self._pass_on(peer, part)
+        except Exception as error:
+            self._refuse(peer, f"what it says of choosing cannot be read ({shown(error)})")
+
+    def _pass_on(self, peer: str, part: Any) -> None:
+        """Give a training what is for it; for one that has not begun here it waits."""
+        question, _, wave = part.name.partition(" ")
+        training = self._trainings.get(int(question))
+        if training is None:
+            n, ahead = len(part.up) + len(part.down), int(question) - self._position
+            if 0 < ahead <= MOST_AHEAD and self._n_early + n <= MOST_WAITING:
+                self._n_early += n
+                self._early.setdefault(int(question), []).append((peer, part))
+            return
+        if wave:
+            training.waves[wave].wave.hear(peer, read(part))
+        else:
+            training.hear(peer, part.up)
 
     # Going on
 
     def step(self, now: float) -> dict[str, list[bytes]]:
         """Go as far as what was heard allows; return the envelopes for every neighbour."""
-        self._open_envelopes(now)
+        self._open_envelopes()
         if self._is_due(now):
-            self._begin()
+            self._begin(now)
         if self._wave is None:
             return {}
-        said: dict[str, list[tuple[str, bytes]]] = {}
+        said: dict[str, list[Any]] = {}
         self._advance(now, said)
-        self._step_all(self._position, now, said, is_older=True)
         self._forget_old()
         return self._envelopes(now, said)
 
@@ -162,20 +194,29 @@ class Chooser:
             return False
         return all(node.mail[n].roster_digest == node.roster.digest for n in node.present)
 
-    def _begin(self) -> None:
+    def _begin(self, now: float) -> None:
+        self._restarts.watch(self.node, now)
         self.keep_all()
-        self._remember_refusals(list(self._runners))
+        if self.doubts.begin():
+            self.kept.clear()  # what a liar had its hand in
         self.n_rounds, self.gap = self.rounds, 0.0
         node = self.node
         self.epoch, self.outcome = node.roster.digest, None
-        self._runners, self._positions, self._told = {}, {}, {}
+        self._trainings, self._positions = {}, {}
+        self._early, self._n_early = {}, 0
         self._position = self._n_sums = 0
         self.n_begun += 1
-        names, links = node.roster.map(node.name)
-        tree = Tree.of(node.name, links)
-        self._wave = Wave("choosing", tree, self.epoch, lambda: self._secrets(names))
+        self._where = place(node)
+        self._tree = Tree.of(node.name, self._where.links)
+        self._wave = self._make_wave("choosing")
+        self._telling = Telling(self._wave)
         self._steps = self.plan(know(node))
         self._ask(next(self._steps))
+
+    def _make_wave(self, name: str) -> Wave:
+        assert self.epoch is not None
+        names = list(self._where.names)
+        return Wave(name, self._tree, self.epoch, lambda: self._secrets(names))
 
     def _secrets(self, names: list[str]) -> list[tuple[bytes, bool]]:
         node = self.node
@@ -184,29 +225,28 @@ class Chooser:
 
     def keep_all(self) -> None:
         """Keep where all tracks stand, for the next time."""
-        for runners in self._runners.values():
-            self.kept |= {runner.track.name: runner.keep() for runner in runners}
+        for training in self._trainings.values():
+            self.kept |= training.keep()
 
     def _ask(self, asked: Any) -> None:
         self._asked = asked
         if isinstance(asked, list):
-            self._runners[self._position] = [self._open(k, t) for k, t in enumerate(asked)]
+            self._trainings[self._position] = self._open(asked)
+            for peer, part in self._early.pop(self._position, []):
+                self._n_early -= len(part.up) + len(part.down)
+                self._read(peer, part)
         elif self._wave is not None:
             self._n_sums += 1
             self._wave.begin(self._n_sums, np.clip(asked, -MOST, MOST))
 
-    def _open(self, k: int, track: Track) -> Runner:
-        node = self.node
-        text = f"{node.network:x} {self.epoch:x} {self._position} {k} {track.name}".encode()
-        network = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
-        timing = replace(node.timing, start_seconds=np.inf, evict_seconds=np.inf)
-        settings = replace(self.settings, C=track.C)
-        return Runner.open(
-            node, track, settings, network, self.kept.get(track.name), now=node.now, timing=timing,
-            veil=make_veil(node.veil.privacy),
+    def _open(self, tracks: list[Track]) -> Training:
+        waves = (
+            self._make_wave(f"looks {self._position}"), self._make_wave(f"levels {self._position}")
         )  # fmt: skip
+        veil = make_veil(self.node.veil.privacy)
+        return Training(tracks, self._where, self.settings, veil, waves, self.kept)
 
-    def _advance(self, now: float, said: dict[str, list[tuple[str, bytes]]]) -> None:
+    def _advance(self, now: float, said: dict[str, list[Any]]) -> None:
         """Answer the question that is open, and those that follow, as far as that goes."""
         while self._steps is not None and self._wave is not None:
             if isinstance(self._asked, list):
@@ -216,147 +256,144 @@ class Chooser:
             if answer is None:
                 return
             self._position += 1
+            self.doubts.note(answer)
             try:
                 self._ask(self._steps.send(answer))
             except StopIteration as end:
                 self.outcome, self._steps = end.value, None
+            except Exception as error:  # what a liar can make of a total
+                self.doubts.stop(error)
+                self._steps = None
 
-    def _train(self, now: float, said: dict[str, list[tuple[str, bytes]]]) -> list[Any] | None:
-        self._step_all(self._position, now, said)
-        runners = self._runners[self._position]
-        found = [dict(runner.found) for runner in runners if runner.found is not None]
-        if len(found) < len(runners):
+    def _train(self, now: float, said: dict[str, list[Any]]) -> list[Any] | None:
+        training = self._trainings[self._position]
+        seconds = self.node.timing.heartbeat_seconds
+        for name, letters in training.step(now, seconds).items():
+            parts = [wire.Sum(name=f"{self._position}", up=letter) for letter in letters]
+            said.setdefault(name, []).extend(parts)
+        for peer, reason in training.complaints:
+            self._refuse(peer, reason)
+        training.complaints.clear()
+        if training.found is None:
             return None
-        self.n_rounds = self.rounds
-        self.gap = max([self.gap, *(runner.gap for runner in runners)])
-        return found
-
-    def _step_all(
-        self,
-        question: int,
-        now: float,
-        said: dict[str, list[tuple[str, bytes]]],
-        *,
-        is_older: bool = False,
-    ) -> None:
-        """Step the tracks of a question, or of all before it."""
-        for q, runners in self._runners.items():
-            if q < question if is_older else q == question:
-                for k, runner in enumerate(runners):
-                    for name, data in runner.step(now).items():
-                        said.setdefault(name, []).append((f"{q} {k}", data))
+        self.n_rounds += training.n_rounds
+        self.gap = max(self.gap, training.gap)
+        return training.found
 
     def _forget_old(self) -> None:
-        """Close tracks whose answers everybody around has."""
+        """Close trainings whose answers everybody around has."""
         around = self.node.present
         least = min([self._position, *(self._positions.get(n, 0) for n in around)])
-        closed = [q for q in self._runners if q < least]
-        self._remember_refusals(closed)
-        for question in closed:
-            for runner in self._runners.pop(question):
-                self.kept[runner.track.name] = runner.keep()
-
-    def _remember_refusals(self, questions: list[int]) -> None:
-        """Keep what tracks that are closed have refused."""
-        for runner in (runner for question in questions for runner in self._runners[question]):
-            self.refused += sum(runner.node.refused.values())
-            self.reasons |= runner.node.inbox.reasons
+        for question in [q for q in self._trainings if q < least]:
+            self.kept |= self._trainings.pop(question).keep()
 
     # Saying
 
-    def _envelopes(
-        self, now: float, said: dict[str, list[tuple[str, bytes]]]
-    ) -> dict[str, list[bytes]]:
-        assert self._wave is not None
+    def _envelopes(self, now: float, said: dict[str, list[Any]]) -> dict[str, list[bytes]]:
         out: dict[str, list[bytes]] = {}
+        seconds = self.node.timing.heartbeat_seconds
         for name in self.node.present:
-            then, told = self._told.get(name, (-np.inf, None))
-            parcel = self._wave.parcel(name)
-            is_due = now - then >= self.node.timing.heartbeat_seconds
-            has_news = parcel != told and bool(parcel.up or parcel.down or self._owes(name))
-            if is_due or has_news or name in said:
-                is_told = is_due or has_news
-                out[name] = self._pack(said.get(name, []), parcel if is_told else None)
-                self._told[name] = (now, parcel) if is_told else (then, told)
+            parts = said.get(name, [])
+            for wave, telling in self._tellings.items():
+                parcel = telling.parcel(name, now, seconds)
+                if parcel is not None:
+                    parts.append(written(wave, parcel))
+            if parts:
+                head = wire.Message(
+                    protocol=PROTOCOL, network=self.node.network, sender=self.node.name,
+                    round=self._position, roster_digest=self.epoch, settings=self.doubts.digest,
+                )  # fmt: skip
+                out[name] = pack(head, parts)
         return out
 
-    def _owes(self, neighbour: str) -> bool:
-        """Whether a neighbour waits to hear that what it told has come."""
-        wave = self._wave
-        return wave is not None and neighbour == wave.tree.parent
-
-    def _pack(self, parts: list[tuple[str, bytes]], parcel: Parcel | None) -> list[bytes]:
-        """Put parts into as few envelopes as are of a fair length."""
-        assert self.epoch is not None
-        out: list[Any] = []
-        size = 0
-        for name, data in parts or [("", b"")]:
-            if not out or size + len(data) > FAIR_BYTES:
-                message = wire.Message(
-                    protocol=PROTOCOL, network=self.node.network, sender=self.node.name,
-                    round=self._position, roster_digest=self.epoch,
-                )  # fmt: skip
-                out.append(message)
-                size = 0
-            if name:
-                out[-1].sums.add(name=name, up=data)
-                size += len(data)
-        if parcel is not None:
-            out[0].sums.add(wanted=parcel.wanted, done=parcel.done, up=parcel.up, down=parcel.down)
-        return [bytes(message.SerializeToString()) for message in out]
+    @property
+    def _tellings(self) -> dict[str, Telling]:
+        """All waves by the names under which neighbours are told of them."""
+        assert self._telling is not None
+        waves = {"": self._telling}
+        for question, training in self._trainings.items():
+            waves |= {f"{question} {name}": one for name, one in training.waves.items()}
+        return waves
 
     # What is known of it
 
     @property
-    def runners(self) -> list[Runner]:
-        """The tracks that train now."""
+    def training(self) -> Training | None:
+        """What trains now."""
         asked = isinstance(self._asked, list) and self._steps is not None
-        return self._runners.get(self._position, []) if asked else []
+        return self._trainings.get(self._position) if asked else None
 
     @property
     def rounds(self) -> int:
-        """Rounds of the tracks that trained longest, one stage after the other."""
-        return self.n_rounds + max((runner.n_rounds for runner in self.runners), default=0)
+        """Rounds of all trainings, one after the other."""
+        training = self.training
+        return self.n_rounds + (training.n_rounds if training else 0)
 
     @property
     def residual(self) -> float:
-        """The worst residual of the tracks that train now; 0 when all is done."""
+        """The worst residual of what trains now; 0 when all is done."""
         if self.outcome is not None:
             return 0.0
-        return max((runner.node.residual for runner in self.runners), default=float("inf"))
+        training = self.training
+        return training.residual if training else float("inf")
 
     @property
     def work(self) -> int:
         """Numbers that a step may have to go through."""
-        return sum(r.track.width * len(r.track.marks) * len(r.track.tasks) for r in self.runners)
+        training = self.training
+        tracks = training.tracks if training else []
+        return sum(t.width * sum(len(at) for at, _ in t.tasks.values()) for t in tracks)
 
-    def decision(self, task: str) -> Floats | None:
-        """Return a task's chosen classifier, the bias last; None before there is one."""
-        if self.outcome is None or task not in self.outcome.tasks:
+    def decision(self, lane: str) -> Floats | None:
+        """Return a lane's chosen classifier, the bias last; None before there is one."""
+        task, about = task_of(lane), aspect(lane)[1:]
+        for part in self.outcome.parts if self.outcome is not None else ():
+            if part.about == about and task in part.tasks:
+                return np.asarray(part.chosen.classifiers[part.tasks.index(task)])
+        return None
+
+    def unseen(self) -> dict[str, Unseen] | None:
+        """Return what was chosen says of rows here when they are held out, by main lane."""
+        if self.outcome is None:
             return None
-        return np.asarray(self.outcome.chosen.classifiers[self.outcome.tasks.index(task)])
+        found = {}
+        for part in self.outcome.parts:
+            for task in (task for task in part.tasks if task in self.node.tasks):
+                values, y, weight = part.unseen(task)
+                found[f"{task}{ABOUT * bool(part.about)}{part.about}"] = Unseen(
+                    values, y > 0, weight
+                )
+        return found
 
     def refusals(self, now: float) -> dict[str, Any]:
         """Return how often neighbours were refused, the last reason, and who is barred how long."""
-        nodes = [runner.node for some in list(self._runners.values()) for runner in some]
-        reasons, barred = dict(self.reasons), self.node.barred(now)
-        for node in nodes:
-            reasons |= node.inbox.reasons
-            for name, seconds in node.barred(now).items():
-                barred[name] = max(seconds, barred.get(name, 0.0))
-        n = self.refused + sum(sum(node.refused.values()) for node in nodes)
-        return {"refused": n, "reasons": reasons, "barred": barred}
+        return {
+            "refused": self.refused,
+            "reasons": dict(self.reasons),
+            "barred": self.node.barred(now),
+        }
+
+    @property
+    def waits_for(self) -> list[str]:
+        """The neighbours whose part of a sum, or whose total, this node waits for."""
+        if self._wave is None or self._steps is None:
+            return []
+        training = self.training
+        return sorted({*self._wave.lacks(), *(training.waits_for if training else ())})
 
     def status(self) -> dict[str, Any]:
         """Return how far it is."""
-        runners = self.runners
+        training = self.training
+        parts = self.outcome.parts if self.outcome is not None else ()
         return {
+            "doubt": self.doubts.why,
             "questions": self._position,
-            "tracks": len(runners),
-            "on": runners[0].track.on if runners else None,
-            "certified": sum(runner.found is not None for runner in runners),
+            "tracks": len(training.tracks) if training else 0,
+            "on": training.tracks[0].on if training else None,
+            "certified": training.n_certified if training else 0,
             "rounds": self.rounds,
             "times_begun": self.n_begun,
             "is_done": self.outcome is not None,
-            "choices": [one.to_dict() for one in self.outcome.choices] if self.outcome else [],
+            "choices": [one.to_dict() for part in parts for one in part.choices],
+            "compared": [one for part in parts for one in part.compared()],
         }

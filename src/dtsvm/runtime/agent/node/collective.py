@@ -1,11 +1,13 @@
 """Masked sums over the whole network beside training: one carrier for all that is asked that way.
 
 Each kind has a protocol number of its own, and what it says stands in the field for text. Whoever
-hears of a sum that it has not begun is called to add its own part.
+hears of a sum that it has not begun is called to add its own part. Neighbours tell each other which
+total they were handed, so that one who hands each a different one is noticed.
 """
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,6 +41,8 @@ class Collective:
     roster: Roster
     identity: Identity
     refused: int = 0
+    n_lies: int = 0  # totals that no honest nodes could have, or that not all were told
+    _is_in_doubt: bool = False  # until the network changes
     _wave: Wave | None = None
     _lanes: dict[str, list[str]] = field(default_factory=dict)  # of all tasks there are
     _heard_of: set[str] = field(default_factory=set)
@@ -59,6 +63,11 @@ class Collective:
         """Go on after the network has changed; `was_open` tells whether a sum was under way."""
         raise NotImplementedError
 
+    def _doubt(self) -> None:
+        """Use no total until the network changes; neighbours hear of that and do the same."""
+        self.n_lies += not self._is_in_doubt
+        self._is_in_doubt = True
+
     def _fresh(self) -> Wave:
         """The wave of the network as it is now."""
         if self._wave is None or self._wave.epoch != self.roster.digest:
@@ -66,6 +75,7 @@ class Collective:
             tree = Tree.of(self.name, links)
             self._lanes = self.roster.main_lanes(names)
             was_open = self._wave is not None and self._wave.is_open
+            self._is_in_doubt = False
             self._wave = Wave(self.title, tree, self.roster.digest, lambda: self._secrets(names))
             self._changed(self._wave, was_open)
         return self._wave
@@ -88,8 +98,21 @@ class Collective:
         return {name: self._message(name, wave) for name in found if name in around}
 
     def _message(self, neighbour: str, wave: Wave) -> bytes:
-        said = {"epoch": wave.epoch, "parcel": parcel_words(wave.parcel(neighbour))}
-        return speak(self.protocol, self.network, self.name, said)
+        said = {
+            "epoch": wave.epoch,
+            "parcel": parcel_words(wave.parcel(neighbour)),
+            "total": _digest(wave),
+            "is_in_doubt": self._is_in_doubt,
+        }
+        more = self._said(neighbour)
+        return speak(self.protocol, self.network, self.name, {**said, **more})
+
+    def _said(self, neighbour: str) -> dict[str, Any]:
+        """Return what else a neighbour is told."""
+        return {}
+
+    def _heard(self, peer: str, said: Any) -> None:
+        """Take what else a neighbour told."""
 
     def hear(self, peer: str, data: bytes) -> None:
         """Take a neighbour's message; a bad one is counted and changes nothing."""
@@ -99,10 +122,18 @@ class Collective:
         parcel, wave = read_parcel(said["parcel"]), self._fresh()
         if said["epoch"] != wave.epoch:
             return
+        self._heard(peer, said)
         if not 0 <= parcel.wanted <= max(wave.wanted, wave.done) + 1:
             raise ValueError("a number out of turn")
+        if said["is_in_doubt"] or (parcel.done == wave.done and said["total"] != _digest(wave)):
+            self._doubt()
         wave.hear(peer, parcel)
         if parcel.wanted > max(wave.wanted, wave.done):
             self._called(wave, parcel.wanted)
-        if parcel.down:
-            self._heard_of.add(peer)  # it waits to hear that this has come
+        if parcel.down or (self._is_in_doubt and not said["is_in_doubt"]):
+            self._heard_of.add(peer)  # it waits to hear that this has come, or for what never will
+
+
+def _digest(wave: Wave) -> str:
+    """Name the last total."""
+    return "" if wave.total is None else hashlib.sha256(wave.total.tobytes()).hexdigest()[:16]

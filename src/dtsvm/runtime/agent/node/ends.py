@@ -172,9 +172,10 @@ class Ends:
         """
         plan = self.state.plan
         arrays = plan.rows, plan.agents, plan.ends
-        if self.veil.spend(len(self.ends)):
-            compiled.local_steps(plan.used, *arrays, plan.work, self._job(), self.state.age)
-            self.veil.cover(self.state)
+        some = self.veil.spend(plan.used, len(self.ends))
+        if len(some):
+            compiled.local_steps(some, *arrays, plan.work, self._job(), self.state.age)
+            self.veil.cover(self.state, some)
         compiled.send(self._slots, plan.agents, plan.ends, self.told)
 
     def _job(self) -> Any:

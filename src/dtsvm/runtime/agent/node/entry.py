@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from dataclasses import dataclass, replace
 
@@ -68,14 +69,23 @@ class Entry:
 
     def is_newer_than(self, other: Entry) -> bool:
         """Whether this one counts; of two of one age, which only its owner can make, the larger."""
-        return (self.age, self.content(0)) > (other.age, other.content(0))
+        if self.age != other.age:
+            return self.age > other.age
+        return self.content(0) > other.content(0)
 
     def says_the_same_as(self, other: Entry) -> bool:
         """Whether two entries differ in nothing but their age."""
         return _aged(self) == _aged(other)
 
     def content(self, network: int) -> bytes:
-        """Return what is signed: every field, in one spelling."""
+        """Return what is signed: every field, in one spelling; with 0, what entries are told by."""
+        return self._plain if network == 0 else self._spelled(network)
+
+    @functools.cached_property
+    def _plain(self) -> bytes:
+        return self._spelled(0)
+
+    def _spelled(self, network: int) -> bytes:
         said = [
             "dtsvm entry", network, self.name, self.incarnation, self.sequence, self.has_left,
             self.tasks, self.links, self.round, self.told, self.couples, self.agreement.hex(),

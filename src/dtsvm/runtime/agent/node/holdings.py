@@ -54,6 +54,8 @@ class Holdings:
         slots = self.state.add_agents([0] * len(lanes), [0] * len(lanes)).tolist()
         for lane, slot in zip(lanes, slots, strict=True):
             self.tasks[lane.name] = Holding(slot, labels=_digest(labels) if labels else 0)
+            if lane.C is not None:
+                self.state.price(np.array([slot]), lane.C)
         self._give(lanes, X, weight)
 
     def add_rows(
@@ -125,7 +127,8 @@ class Holdings:
         holding.scale = int(np.clip(np.round(scale), -100, 100))
         box = float(state.tables.rows["box"][slots].sum()) if len(slots) else 0.0
         if self.norm is not None:
-            box = state.settings.C * len(slots)  # weights of classes would tell of labels
+            C = float(state.tables.agents["C"][holding.slot])
+            box = C * len(slots)  # weights of classes would tell of labels
         holding.weight = int(np.clip(np.ceil(np.log2(box)), NO_ROWS, 40)) if box > 0 else NO_ROWS
 
 

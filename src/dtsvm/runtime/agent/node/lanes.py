@@ -1,7 +1,8 @@
 """What a node trains for one task: a classifier of two labels, or one for each label of several.
 
 Each is a lane: an agent of its own with a name of its own, on the same rows. Its name is that of
-the task, then the label it asks about, then what else makes it different, such as an unseen fold:
+the task, then the label it asks about, then what else makes it different, such as an unseen fold
+or another C:
 
     flu            flu›mild            flu‹2            flu›mild‹2
 
@@ -26,6 +27,8 @@ from dtsvm.runtime.agent.node.names import ABOUT, WITHOUT
 __all__ = [
     "Lane",
     "aspect",
+    "candidate_lanes",
+    "candidate_name",
     "fold_lanes",
     "is_main",
     "lane_names",
@@ -40,11 +43,12 @@ MOST_LABEL = 40
 
 
 class Lane(NamedTuple):
-    """One classifier that a task trains: its name, ±1 of every row, and which rows it sees."""
+    """One classifier that a task trains: its name, ±1 of every row, which it sees, and its C."""
 
     name: str
     side: Floats
     sees: NDArray[np.bool_] | None = None
+    C: float | None = None  # that of the settings
 
 
 def task_of(name: str) -> str:
@@ -94,6 +98,24 @@ def fold_lanes(lanes: Sequence[Lane], fold: NDArray[np.int64]) -> list[Lane]:
         for f in range(FOLDS)
         for lane in lanes
     ]
+
+
+def candidate_lanes(lanes: Sequence[Lane], candidates: Sequence[float]) -> list[Lane]:
+    """Return lanes once for every candidate C; those of the first have the main lanes' names."""
+    return [
+        lane._replace(name=candidate_name(lane.name, k), C=C)
+        for k, C in enumerate(candidates)
+        for lane in lanes
+    ]
+
+
+def candidate_name(lane: str, candidate: int) -> str:
+    """Return the name under which a candidate trains.
+
+    >>> candidate_name("flu", 0), candidate_name("flu", 2)
+    ('flu', 'flu‹2')
+    """
+    return unseen_name(lane, candidate) if candidate else lane
 
 
 def unseen_name(lane: str, fold: int) -> str:

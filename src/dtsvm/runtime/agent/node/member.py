@@ -15,7 +15,7 @@ from dtsvm.rounds import State
 from dtsvm.runtime.agent.node.ends import Ends
 from dtsvm.runtime.agent.node.holdings import Holding, Holdings
 from dtsvm.runtime.agent.node.identity import Identity, Nameless, Signer
-from dtsvm.runtime.agent.node.lanes import Lane
+from dtsvm.runtime.agent.node.lanes import Lane, candidate_name, is_main
 from dtsvm.runtime.agent.node.mail import Mail
 from dtsvm.runtime.agent.node.presence import Presence, Said
 from dtsvm.runtime.agent.node.roster import Roster
@@ -116,7 +116,8 @@ class Member:
         """
         self.veil.weigh(weight)
         self._held.enter(task, None if X is None else self.veil.clip(X), y, labels, weight)
-        self.veil.share([self.holdings[lane].slot for lane in self._held.lanes(task)])
+        slots = [self.holdings[lane].slot for lane in self._held.lanes(task)]
+        self.veil.share(slots, self.state.tables.agents["C"][slots].tolist())
         self._announce(self.now)
 
     def add_rows(
@@ -220,7 +221,11 @@ class Member:
 
     def estimate(self, task: str) -> Floats:
         """Return the common and the specific part of the agent here."""
-        return self.state.estimate(self.holding(task).slot)
+        return self.state.estimate(self.holding(self.chosen(task)).slot)
+
+    def chosen(self, lane: str) -> str:
+        """Return the lane that answers for a main lane: its own, or that of the chosen C."""
+        return candidate_name(lane, self.veil.choice or 0) if is_main(lane) else lane
 
     def decision(self, task: str) -> Floats:
         """Return u = w₀ + w_t of the agent here, the bias last."""
@@ -258,9 +263,13 @@ class Member:
         """Sign with another certificate; forget all nodes whose own are good no more."""
         if isinstance(self.identity, Signer):
             self.identity.renew(ca, certificate, key, revoked)
+        self.drop_bad()
+        self._announce(self.now)
+
+    def drop_bad(self) -> None:
+        """Forget all nodes whose certificates are good no more: revoked, or expired by now."""
         for name, entry in list(self.roster.entries.items()):
             if name != self.name and self.identity.objection(name, entry.certificate):
                 self.roster.drop(name)
                 if name in self.mail:
                     self.mail[name].forget()
-        self._announce(self.now)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dtsvm.problem import Columns, Model, Network, TaskModel
 from dtsvm.rounds import Info, Status
 from dtsvm.runtime.agent.node.chooser import Chooser
+from dtsvm.runtime.agent.node.lanes import aspect
 from dtsvm.runtime.agent.node.node import Node
 
 __all__ = ["chosen_model", "node_model"]
@@ -33,6 +34,7 @@ def node_model(
     tasks = sorted(node.tasks)
     settings = {
         **asdict(node.settings),
+        **({} if node.veil.price is None else {"C": node.veil.price}),
         "personal": node.personal,
         "transfer": node.groups(),
         "positive": {task: classes[task][1] for task in tasks if len(classes[task]) == 2},
@@ -54,26 +56,44 @@ def chosen_model(
     classes: Mapping[str, tuple[Any, ...]],
     columns: Columns | None,
     chooser: Chooser,
+    sigmoids: Mapping[str, Floats] | None = None,
 ) -> Model:
     """Return what the network chose for the tasks held here: at every node the same classifiers."""
-    outcome = chooser.outcome
-    common = outcome.chosen.classifiers[:, :-1].mean(axis=0)[None]
-    whole = dict(zip(outcome.tasks, outcome.chosen.classifiers, strict=True))
-    settings = {
+    settings: dict[str, Any] = {
         "tol": node.settings.tol,
-        "positive": {task: classes[task][1] for task in sorted(node.tasks)},
+        "positive": {t: classes[t][1] for t in sorted(node.tasks) if len(classes[t]) == 2},
     }
-    tasks = []
-    for task in sorted(node.tasks):
-        u = whole[task][None]
-        parts = u[:, :-1], u[:, -1], common, u[:, :-1] - common
-        tasks.append(TaskModel(task, tuple(classes[task]), *parts, {node.name: u}))
+    tasks = [_chosen_task(node, task, classes[task], chooser, sigmoids or {})
+             for task in sorted(node.tasks)]  # fmt: skip
     return Model(
         "DTSVMCV", settings, Network(*node.roster.map(node.name)), tuple(tasks),
         replace(_info(node), status=Status.CONVERGED, gap=chooser.gap), node.n_features,
         columns or Columns(), privacy=node.veil.privacy.describe(),
-        choices=tuple(one.to_dict() for one in outcome.choices),
+        choices=tuple(one.to_dict() for one in chooser.outcome.choices),
     )  # fmt: skip
+
+
+def _chosen_task(
+    node: Node,
+    task: str,
+    classes: tuple[Any, ...],
+    chooser: Chooser,
+    sigmoids: Mapping[str, Floats],
+) -> TaskModel:
+    """Put a task's classifiers, one or one for each label, under each other."""
+    lanes = node.lanes(task, main=True)
+    u = np.array([chooser.decision(lane) for lane in lanes])
+    common = np.array([_common(chooser, aspect(lane)[1:]) for lane in lanes])
+    return TaskModel(
+        task, tuple(classes), u[:, :-1], u[:, -1], common, u[:, :-1] - common, {node.name: u},
+        sigmoid=_sigmoid([sigmoids.get(lane) for lane in lanes]),
+    )  # fmt: skip
+
+
+def _common(chooser: Chooser, about: str) -> Floats:
+    """Return the mean over tasks of what was chosen about a label."""
+    part = next(one for one in chooser.outcome.parts if one.about == about)
+    return np.asarray(part.chosen.classifiers[:, :-1].mean(axis=0))
 
 
 def _task(

@@ -22,7 +22,7 @@ from dataclasses import asdict
 import numpy as np
 from numpy.typing import NDArray
 
-from dtsvm.rounds.agreement import loosen, take_snapshot
+from dtsvm.rounds.agreement import revise, take_snapshot
 from dtsvm.runtime.agent.node.adapt import adapt
 from dtsvm.runtime.agent.node.answers import Answers
 from dtsvm.runtime.agent.node.balance import Balancer
@@ -115,6 +115,13 @@ class Node(Answers):
         }
         self._width = max(reached.values())
         self._adapted = self.roster.digest
+        self._wake()
+
+    def take_choice(self, candidate: int) -> None:
+        """Train on with one of several candidates for C, for ever."""
+        self.veil.choose(candidate)
+        lanes = {self.chosen(lane) for task in self.tasks for lane in self.lanes(task, main=True)}
+        self.certifier.doubt([self.holdings[lane].slot for lane in lanes])
         self._wake()
 
     # A round
@@ -224,7 +231,7 @@ class Node(Answers):
         self._grow_older(check, now)
         self._count_calm()
         self.certifier.look(self._is_calm, now + self.timing.round_seconds)
-        self.is_settled = self.certifier.is_good and self._is_calm
+        self.is_settled = self._is_at_rest
 
     def _is_allowed(self, name: str, news: News, now: float) -> bool:
         """Whether the data allow what a neighbour told; who goes on so is barred for a while."""
@@ -260,7 +267,7 @@ class Node(Answers):
             take_snapshot(self.state)
         self.state.age = max(self._age, 0)
         if check and check != self.balancer.check:
-            loosen(self.state)
+            revise(self.state)
             self.state.pull_anew()
             self.balancer.open(check, now + self.timing.round_seconds)
         if check:
@@ -298,7 +305,11 @@ class Node(Answers):
         """Use totals of certificates that have come; no solve may be running."""
         if not self.state.is_stale and self._adapted == self.roster.digest:
             self.certifier.follow()
-            self.is_settled = self.is_settled or (self.certifier.is_good and self._is_calm)
+            self.is_settled = self.is_settled or self._is_at_rest
+
+    @property
+    def _is_at_rest(self) -> bool:
+        return self.certifier.is_good and self._is_calm and self.veil.is_done
 
     @property
     def _is_calm(self) -> bool:

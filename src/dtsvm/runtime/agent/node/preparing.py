@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -26,6 +27,7 @@ from dtsvm.prepare import Encoded, Plan, agreeing, encode
 from dtsvm.prepare.encode import join
 from dtsvm.runtime.agent.node.agreed import (
     MOST_GENERATION,
+    MOST_LABELS,
     Agreed,
     Labelled,
     agree_labels,
@@ -33,19 +35,23 @@ from dtsvm.runtime.agent.node.agreed import (
 )
 from dtsvm.runtime.agent.node.identity import Identity
 from dtsvm.runtime.agent.node.masks import pairs
-from dtsvm.runtime.agent.node.names import check_name, is_task
-from dtsvm.runtime.agent.node.offers import Offers, check_fit
+from dtsvm.runtime.agent.node.offers import Offers, check_fit, check_rows
 from dtsvm.runtime.agent.node.spoken import is_spoken, said_by, speak, survives
-from dtsvm.runtime.agent.node.statement import WISHES, Statement
+from dtsvm.runtime.agent.node.statement import (
+    WISHES,
+    Statement,
+    agree_columns,
+    read_statements,
+)
+from dtsvm.runtime.agent.node.vouching import Vouching
 from dtsvm.runtime.agent.node.wave import Tree, Wave, parcel_words, reached, read_parcel
 from dtsvm.runtime.privacy.sums import NoisySums
 
 __all__ = ["Preparing", "is_preparing"]
 
 PROTOCOL = 900  # see `spoken`
-MOST_NODES = 4096
 WAVES = ("first", "second", "third")  # one for every sum there may be
-MOST_GROUPS, MOST_JUMP = 256, 1000  # tasks; generations that a neighbour may be ahead
+MOST_NODES, MOST_JUMP, MOST_ASKED = 4096, 1000, 10  # generations ahead; times asked to vouch
 Floats = NDArray[np.float64]
 Steps = Generator[Floats, Floats, Agreed]
 
@@ -91,6 +97,12 @@ class Preparing:
         What was agreed before.
     generation : int
         For the how-manieth time all agree, if nothing is agreed.
+    vouched : mapping, optional
+        Who vouched for what was agreed before.
+    least : int
+        How many nodes must vouch for what this one takes over.
+    most_labels : int
+        How many labels a task may have.
     noise : NoisySums, optional
         What adds noise to its part of sums; then columns are those that were written down, and
         nobody is told which labels its rows have.
@@ -113,6 +125,9 @@ class Preparing:
     generation: int = 0
     called: int = 0  # to a later generation, by a neighbour
     noise: NoisySums | None = None
+    vouched: Mapping[str, Any] = field(default_factory=dict)
+    least: int = 1
+    most_labels: int = MOST_LABELS
     trouble: str = ""
     refused: int = 0
     _known: dict[str, Statement] = field(default_factory=dict)
@@ -125,8 +140,12 @@ class Preparing:
     _taken: set[str] = field(default_factory=set)
     _met: set[str] = field(default_factory=set)  # heard from, in this generation
     _offers: Offers = field(default_factory=Offers)
+    _n_asked: Counter[str] = field(default_factory=Counter)  # to vouch, by neighbour
 
     def __post_init__(self) -> None:
+        self.vouching = Vouching(self.name, self.network, self.identity)
+        if self.agreed is not None:
+            self.vouching.begin(self.agreed, self.vouched)
         for task, one in self.labels.items():
             one.check(task)
         self._begin_generation(self.agreed.generation if self.agreed else self.generation)
@@ -208,6 +227,7 @@ class Preparing:
                 vector = self._steps.send(wave.total)
             except StopIteration as end:
                 self.agreed, self.trouble = end.value, ""
+                self.vouching.sign(end.value)
                 return
             following = WAVES[WAVES.index(name) + 1]
             self._waves[following].begin(1, vector)
@@ -217,10 +237,11 @@ class Preparing:
         self._epoch, self._steps, self._taken = epoch, None, set[str]()
         tree = Tree.of(self.name, self._links())
         self._waves = {name: Wave(name, tree, epoch, self._secrets) for name in WAVES}
-        schema = self._agree()
-        nodes = {name: one.labels for name, one in sorted(self._known.items())}
+        nodes = dict(sorted(self._known.items()))
+        schema = agree_columns(nodes, self.missing_columns, is_raw=self.is_raw)
         groups = [group for one in self._known.values() for group in one.groups]
-        classes, by_label = agree_labels(nodes, groups)
+        labels = {name: one.labels for name, one in nodes.items()}
+        classes, by_label = agree_labels(labels, groups, self.most_labels)
         self.trouble = ""
         self._steps = self._agreeing(schema, classes, by_label)
         self._waves[WAVES[0]].begin(1, next(self._steps))
@@ -256,25 +277,6 @@ class Preparing:
         rows = join(schema, parts)
         return rows if self.noise is None else self.noise.clipped(rows)
 
-    def _agree(self) -> Schema:
-        nodes = dict(sorted(self._known.items()))
-        first = next(iter(nodes.values()))
-        for one in nodes.values():
-            for name, value in one.wishes.items():
-                if value != first.wishes.get(name):
-                    raise DtsvmError(
-                        f"Node {one.name} has {name} = {value!r}; {first.name} has "
-                        f"{first.wishes.get(name)!r}. Write the same into every node.toml."
-                    )
-        found = {name: one.schema for name, one in nodes.items()}
-        # A node without rows has no columns, and no say in them.
-        schemas = {name: schema for name, schema in found.items() if schema.columns}
-        if self.is_raw:
-            return Schema(())
-        if not schemas:
-            raise DtsvmError("No node has rows, so there are no columns to prepare.")
-        return agree_schemas(schemas, self.missing_columns)
-
     def _links(self) -> list[tuple[str, str]]:
         """The links between nodes that both are known, and both name the other."""
         return [
@@ -306,14 +308,16 @@ class Preparing:
             "digest": self._digest(),
             "has_plan": self.agreed is not None,
             "generation": self.generation,
-            "asks": neighbour not in self._met,
+            "asks": neighbour in self.unmet,
             "epoch": self._epoch,
             "waves": {n: parcel_words(w.parcel(neighbour)) for n, w in self._waves.items()},
         }
         if self._digests.get(neighbour) != self._digest():
             said["statements"] = [vars(one) for _, one in sorted(self._known.items())]
-        if neighbour in self._late and self.agreed is not None:
-            said["agreed"] = self.agreed.to_dict()
+        if self.agreed is not None:
+            said["vouched"] = self.vouching.to_dict(self.agreed)
+            said["vouched_for"] = self.vouching.digest(self.agreed)
+            said |= {"agreed": self.agreed.to_dict()} if neighbour in self._late else {}
         return speak(PROTOCOL, self.network, self.name, said)
 
     def owes(self, neighbour: str) -> bool:
@@ -322,8 +326,22 @@ class Preparing:
 
     @property
     def unmet(self) -> list[str]:
-        """The neighbours that have not said which generation they have agreed on."""
-        return [name for name in self.neighbours if name not in self._met]
+        """The neighbours that have not said what they have agreed on, or who vouches for it."""
+        who = self.vouching.who(self.agreed) if self.agreed else frozenset(self.neighbours)
+        return [
+            name
+            for name in self.neighbours
+            if name not in self._met or (name not in who and self._n_asked[name] < MOST_ASKED)
+        ]
+
+    def count_asked(self) -> None:
+        """Note that neighbours were asked: who does not vouch then will not."""
+        self._n_asked.update(self.unmet)
+
+    @property
+    def notes(self) -> list[str]:
+        """What its owner should know of what was taken over."""
+        return self.vouching.notes(self.agreed) if self.agreed else []
 
     def hear(self, peer: str, data: bytes) -> None:
         """Take a neighbour's message; a bad one is counted and changes nothing."""
@@ -333,7 +351,10 @@ class Preparing:
         generation = int(said["generation"])
         if not 0 <= generation < min(MOST_GENERATION, self.generation + MOST_JUMP):
             raise ValueError("a generation out of all range")
-        fresh = [self._checked(entry) for entry in said.get("statements", ())]
+        told = said.get("statements", ())
+        if len(self._known) + len(told) > 2 * MOST_NODES:
+            raise ValueError("too many nodes")
+        fresh = read_statements(told, self.identity, self.network)
         agreed = Agreed.from_dict(said["agreed"]) if said.get("agreed") else None
         if generation > self.generation and self.agreed is not None:
             self.called = generation
@@ -351,49 +372,29 @@ class Preparing:
         (self._asked.add if said["asks"] else self._asked.discard)(peer)
         if generation == self.generation:
             self._met.add(peer)
+        self.vouching.hear(str(said.get("vouched_for"))[:64], said.get("vouched", {}))
         if agreed is not None and self.agreed is None and agreed.generation >= self.generation:
             self._offers.put(peer, agreed)
-            self._take_over()
+            if said["epoch"] != self._epoch:  # else this node adds it up itself
+                self._take_over()
         if said["epoch"] == self._epoch:
             for name, wave in self._waves.items():
                 wave.hear(peer, read_parcel(said["waves"][name]))
 
     def _take_over(self, *, is_late: bool = False) -> None:
         """Go on with what neighbours have agreed on, if it fits this node's rows and node.toml."""
-        own = self._known[self.name].schema
         try:
-            agreed = self._offers.best(1 if is_late else min(2, len(self.neighbours)))
+            least = max(1 if is_late else min(2, len(self.neighbours)), self.least)
+            agreed = self._offers.best(least, self.vouching.who)
             if agreed is None:
+                self.trouble = self._offers.words(self.least, self.vouching.who) or self.trouble
                 return
-            check_fit(agreed, self.labels, own, is_raw=self.is_raw, is_sparse=self.sparse)
+            check_fit(
+                agreed, self.labels, self._known[self.name].schema, is_raw=self.is_raw,
+                is_sparse=self.sparse, most_labels=self.most_labels,
+            )  # fmt: skip
+            check_rows(agreed.plan, () if self.noise else self.rows)
         except DtsvmError as error:
             self.trouble = f"What the network agreed on is not taken over. {error}"
             return
-        found = agreed.strange(self.labels)
-        if found is not None:
-            task, label = found
-            self.trouble = (
-                f"Task {task!r} has labels {list(agreed.classes[task])!r} in the network; rows "
-                f"here have {label!r}, too. Agree anew with 'dtsvm tell NODE prepare' at a node "
-                "that trains, or take the rows away."
-            )
-            return
         self.agreed, self.trouble, self.generation = agreed, "", agreed.generation
-
-    def _checked(self, entry: dict[str, Any]) -> Statement:
-        one = Statement(**{**entry, "links": tuple(check_name(n) for n in entry["links"])})
-        check_name(one.name)
-        certificate = bytes.fromhex(one.certificate)
-        if self.identity.objection(one.name, certificate):
-            raise ValueError("a statement by a stranger")
-        signature = bytes.fromhex(one.signature)
-        if not self.identity.is_signed(certificate, one.content(self.network), signature):
-            raise ValueError("a statement that its node did not sign")
-        if len(self._known) >= MOST_NODES or len(one.links) >= MOST_NODES:
-            raise ValueError("too many nodes")
-        if not one.wishes.keys() >= WISHES or len(one.groups) > MOST_GROUPS:
-            raise ValueError("a statement without wishes")
-        if not all(is_task(task) for task in one.labels) or len(one.labels) > MOST_GROUPS:
-            raise ValueError("a statement about no tasks")
-        _ = one.schema  # refuses what is no schema
-        return one

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dtsvm.errors import NetworkError
 from dtsvm.runtime.agent.node.collective import Collective
 from dtsvm.runtime.agent.node.wave import Wave
 
@@ -82,6 +83,11 @@ class Scoring(Collective):
     def result(self) -> dict[str, Floats] | None:
         """Return the counts of every task, if the sum that was asked for is there."""
         wave = self._fresh()
+        if self._is_in_doubt:
+            raise NetworkError(
+                "Nodes were told different counts: some node lies. Find it, and revoke or unlink "
+                "it."
+            )
         if wave.is_open or wave.total is None:
             return None
         lengths = [2 * BINS if len(some) < 3 else len(some) ** 2 for some in self._lanes.values()]

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dtsvm.data import Schema
+from dtsvm.data import Schema, agree_schemas
+from dtsvm.errors import DtsvmError
 from dtsvm.runtime.agent.node.agreed import Labelled
+from dtsvm.runtime.agent.node.identity import Identity
+from dtsvm.runtime.agent.node.names import check_name, is_task
 
-__all__ = ["WISHES", "Statement"]
+__all__ = ["WISHES", "Statement", "agree_columns", "read_statements"]
 
+MOST_LINKS, MOST_GROUPS = 4096, 256  # neighbours; tasks
 WISHES = {"min_count", "missing_columns", "class_weight", "is_raw", "sparse"}
 
 
@@ -72,3 +77,56 @@ class Statement:
     def groups(self) -> list[list[str]]:
         """The tasks that it wants to train together."""
         return [[str(task) for task in group] for group in json.loads(self.said)["groups"]]
+
+
+def read_statements(
+    entries: Sequence[dict[str, Any]], identity: Identity, network: int
+) -> list[Statement]:
+    """Return what nodes said; a ValueError for what no node says, or did not sign.
+
+    Statements whose certificate is good no more are left out: the sender may not know that yet.
+    """
+    found = (_read(entry, identity, network) for entry in entries)
+    return [one for one in found if one is not None]
+
+
+def _read(entry: dict[str, Any], identity: Identity, network: int) -> Statement | None:
+    one = Statement(**{**entry, "links": tuple(check_name(n) for n in entry["links"])})
+    check_name(one.name)
+    certificate = bytes.fromhex(one.certificate)
+    objection = identity.objection(one.name, certificate)
+    if "revoked" in objection or "expired" in objection:
+        return None
+    if objection:
+        raise ValueError("a statement by a stranger")
+    signature = bytes.fromhex(one.signature)
+    if not identity.is_signed(certificate, one.content(network), signature):
+        raise ValueError("a statement that its node did not sign")
+    if len(one.links) >= MOST_LINKS:
+        raise ValueError("too many neighbours")
+    if not one.wishes.keys() >= WISHES or len(one.groups) > MOST_GROUPS:
+        raise ValueError("a statement without wishes")
+    if not all(is_task(task) for task in one.labels) or len(one.labels) > MOST_GROUPS:
+        raise ValueError("a statement about no tasks")
+    _ = one.schema  # refuses what is no schema
+    return one
+
+
+def agree_columns(nodes: Mapping[str, Statement], missing_columns: str, *, is_raw: bool) -> Schema:
+    """Return the columns that fit all nodes; refuse by name what does not go together."""
+    first = next(iter(nodes.values()))
+    for one in nodes.values():
+        for name, value in one.wishes.items():
+            if value != first.wishes.get(name):
+                raise DtsvmError(
+                    f"Node {one.name} has {name} = {value!r}; {first.name} has "
+                    f"{first.wishes.get(name)!r}. Write the same into every node.toml."
+                )
+    if is_raw:
+        return Schema(())
+    found = {name: one.schema for name, one in nodes.items()}
+    # A node without rows has no columns, and no say in them.
+    schemas = {name: schema for name, schema in found.items() if schema.columns}
+    if not schemas:
+        raise DtsvmError("No node has rows, so there are no columns to prepare.")
+    return agree_schemas(schemas, missing_columns)

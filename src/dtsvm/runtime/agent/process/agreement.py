@@ -139,10 +139,11 @@ def route(
 
 
 async def ask_generations(preparing: Preparing, transport: Transport) -> None:
-    """Ask neighbours which generation they have agreed on, until each has answered."""
+    """Ask neighbours which generation they have agreed on, and to vouch for it."""
     while True:
         for neighbour in preparing.unmet:
             transport.send(neighbour, preparing.message(neighbour))
+        preparing.count_asked()
         await asyncio.sleep(ASK_SECONDS)
 
 

@@ -122,6 +122,11 @@ class ChoosingProcess(Process):
         theirs = chooser.refusals(time.monotonic())
         theirs["refused"] += found["refused"]
         theirs["reasons"] |= found["reasons"]
+        why, waits_for = chooser.doubts.why, chooser.waits_for
+        if found["trouble"] and waits_for:
+            found["trouble"] += f"; choosing waits for {', '.join(waits_for)}"
+        theirs["trouble"] = f"in doubt. {why}" if why else found["trouble"]
+        theirs["lies"], theirs["waits_for"] = found["lies"] + chooser.doubts.n_lies, waits_for
         return {**found, **theirs, "gap": gap, "choosing": chooser.status()}
 
 

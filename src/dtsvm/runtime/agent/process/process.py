@@ -84,6 +84,7 @@ class Process:
         self._busy = 0.0  # seconds of arithmetic
         self._rounds_at: tuple[float, int] = (time.monotonic(), 0)
         self.trouble = Trouble(self.node)
+        self.notes: Callable[[], list[str]] = list  # what else its owner should know
         self.commands = {
             "status": lambda _: self.status(),
             **Orders(self.node, self.transport, self.keep, self.stop).commands,
@@ -293,15 +294,18 @@ class Process:
         )  # fmt: skip
 
     async def _watch_certificates(self) -> None:
-        """Go on with new certificates, and without revoked ones, as soon as the files say so."""
+        """Go on with new certificates, and without nodes whose own are good no more."""
         known = self.transport.credentials
         while True:
             await asyncio.sleep(RENEW_SECONDS)
             try:
                 found = self.credentials()
-                if found is None or found == known:
+                if found is None:
                     continue
                 self.transport.renew(found)
+                if found == known:
+                    self.node.drop_bad()
+                    continue
                 self.node.renew(found.ca, found.certificate, found.key, found.revoked)
                 known = found
                 log.info("Node %s has read its certificates anew.", self.node.name)
@@ -331,7 +335,7 @@ class Process:
         return {
             **self.node.status(),
             "barred": self.node.barred(time.monotonic()),
-            "apart": share_nothing(self.node.roster, self.node.tasks),
+            "apart": [*share_nothing(self.node.roster, self.node.tasks), *self.notes()],
             "failures": self.trouble.failures,
             "trouble": self.trouble.words(),
         }

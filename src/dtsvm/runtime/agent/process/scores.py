@@ -1,8 +1,9 @@
-"""Sums beside training over a node's links: scores when the owner asks, sigmoids once settled."""
+"""Sums beside training over a node's links: scores when asked, a choice, sigmoids once settled."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,13 +11,17 @@ from typing import Any
 
 from dtsvm.runtime.agent.node.calibrating import Calibrating
 from dtsvm.runtime.agent.node.collective import Collective
+from dtsvm.runtime.agent.node.electing import Electing
+from dtsvm.runtime.agent.node.names import shown
 from dtsvm.runtime.agent.node.scoring import Scoring
 from dtsvm.runtime.agent.process.transport import Transport
 
-__all__ = ["CalibrationLinks", "Links", "ScoreLinks"]
+__all__ = ["CalibrationLinks", "ElectionLinks", "Links", "ScoreLinks"]
 
+log = logging.getLogger(__name__)
 GAP_SECONDS = 0.02  # between two messages to a neighbour
 REST_SECONDS = 0.25  # between looks when there is nothing to do
+TROUBLE_SECONDS = 5.0  # after an error
 
 
 @dataclass
@@ -72,7 +77,31 @@ class ScoreLinks(Links):
 
 
 @dataclass
-class CalibrationLinks(Links):
+class LastingLinks(Links):
+    """Carries a node's part in a sum that begins by itself, as long as the node is there."""
+
+    collective: Calibrating | Electing
+
+    async def run(self) -> None:
+        """Take part whenever there is something to do; survive whatever happens in it."""
+        while True:
+            try:
+                self.collective.step()
+                self.pass_on()
+                self._follow()
+                is_busy = self.collective.is_busy
+                await asyncio.sleep(GAP_SECONDS if is_busy else REST_SECONDS)
+            except Exception as error:
+                log.warning("Adding up %s goes on after %s.", self.collective.title, shown(error))
+                await asyncio.sleep(TROUBLE_SECONDS)
+
+    def _follow(self) -> None:
+        """Use what was found."""
+        raise NotImplementedError
+
+
+@dataclass
+class CalibrationLinks(LastingLinks):
     """Carries a node's part in fitting sigmoids.
 
     Parameters
@@ -87,13 +116,29 @@ class CalibrationLinks(Links):
     take: Callable[[dict[str, Any] | None], None] = lambda found: None
     _taken: bool = False
 
-    async def run(self) -> None:
-        """Fit whenever the network has settled."""
-        while True:
-            self.collective.step()
-            self.pass_on()
-            found = self.collective.sigmoids
-            if (found is not None) != self._taken:
-                self._taken = found is not None
-                self.take(found)
-            await asyncio.sleep(GAP_SECONDS if self.collective.is_busy else REST_SECONDS)
+    def _follow(self) -> None:
+        found = self.collective.sigmoids
+        if (found is not None) != self._taken:
+            self.take(found)
+            self._taken = found is not None
+
+
+@dataclass
+class ElectionLinks(LastingLinks):
+    """Carries a node's part in choosing one of several candidates, once; then it helps others to.
+
+    Parameters
+    ----------
+    collective, transport
+        As in `Links`.
+    take : callable
+        Called with the candidate that was chosen; raises NetworkError if it cannot be kept.
+    """
+
+    collective: Electing
+    take: Callable[[int], None] = lambda candidate: None
+
+    def _follow(self) -> None:
+        choice = self.collective.choice
+        if choice is not None and self.collective.chosen() is None:
+            self.take(choice)

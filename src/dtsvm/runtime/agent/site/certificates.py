@@ -13,7 +13,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from dtsvm.data.files import write_atomically
 from dtsvm.errors import NetworkError
-from dtsvm.runtime.agent.node.names import NODE_NAME, shown
+from dtsvm.runtime.agent.node.names import NODE_NAME, check_name, shown
 
 __all__ = [
     "make_authority",
@@ -149,6 +149,7 @@ def _authority(folder: Path) -> tuple[ec.EllipticCurvePrivateKey, x509.Certifica
 
 
 def _issue(authority: Path, node: str, key: ec.EllipticCurvePublicKey) -> x509.Certificate:
+    check_name(node)
     ca_key, ca = _authority(authority)
     usages = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
     return (

@@ -16,7 +16,7 @@ from dtsvm.data.files import write_atomically
 from dtsvm.data.holdout import held_out
 from dtsvm.errors import NetworkError
 from dtsvm.prepare import Preparation
-from dtsvm.runtime.agent.node.agreed import Agreed, Labelled
+from dtsvm.runtime.agent.node.agreed import MOST_LABELS, Agreed, Labelled
 from dtsvm.runtime.agent.node.identity import Identity, Nameless
 from dtsvm.runtime.agent.node.preparing import Preparing
 from dtsvm.runtime.agent.site.checkpoint import told_before
@@ -48,14 +48,15 @@ def begin_preparing(config: Config, identity: Identity | None) -> Preparing:
         counts = Counter(label for _, y in parts for label in y.tolist())
         labels[task] = Labelled(given.labels, dict(sorted(counts.items(), key=str)))
         rows += [found for found, _ in parts if found is not None]
-    generation, agreed = _kept(config)
+    generation, agreed, vouched = _kept(config)
     if agreed is not None and agreed.strange(labels):
         generation, agreed = 0, None  # as a newcomer, to be told what is the matter
     return Preparing(
         config.name, config.network, tuple(told.neighbours(config.neighbours)), rows,
         identity or Nameless(), time.time_ns() // 1000, wishes.min_count, wishes.missing_columns,
         labels, config.couple, config.class_weight, config.prepare is None, wishes.sparse, agreed,
-        generation, noise=noise(config),
+        generation, noise=noise(config), vouched=vouched, least=config.vouchers,
+        most_labels=2 if config.chooses else MOST_LABELS,
     )  # fmt: skip
 
 
@@ -103,9 +104,11 @@ def prepared(config: Config, agreed: Agreed | None) -> Preparation | None:
     )  # fmt: skip
 
 
-def keep_agreed(config: Config, agreed: Agreed) -> None:
-    """Write what was agreed beside the checkpoint."""
-    _write(config, agreed.to_dict())
+def keep_agreed(config: Config, preparing: Preparing) -> None:
+    """Write what was agreed beside the checkpoint, and who vouches for it."""
+    if preparing.agreed is not None:
+        vouched = preparing.vouching.to_dict(preparing.agreed)
+        _write(config, {**preparing.agreed.to_dict(), "vouched": vouched})
 
 
 def want_anew(config: Config, generation: int) -> None:
@@ -123,17 +126,17 @@ def _write(config: Config, content: dict[str, Any]) -> None:
         ) from error
 
 
-def _kept(config: Config) -> tuple[int, Agreed | None]:
-    """Return which generation is wanted, or what was agreed."""
+def _kept(config: Config) -> tuple[int, Agreed | None, dict[str, Any]]:
+    """Return which generation is wanted, or what was agreed and who vouched for it."""
     path = config.folder / FILE
     if not path.exists():
-        return 0, None
+        return 0, None, {}
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         if "wanted" in content:
-            return int(content["wanted"]), None
+            return int(content["wanted"]), None, {}
         agreed = Agreed.from_dict(content)
-        return agreed.generation, agreed
+        return agreed.generation, agreed, dict(content.get("vouched", {}))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise NetworkError(
             f"{path} cannot be used ({error}). Remove it, and what the network has agreed on is "

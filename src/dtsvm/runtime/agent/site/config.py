@@ -28,7 +28,7 @@ CHOSEN = ("common_reg", "specific_reg", "bias")  # by the network, with C
 SECTIONS = (
     "name", "network", "listen", "model", "couple", "personal", "tls", "neighbours", "settings",
     "timing", "tasks", "metrics", "prepare", "holdout", "privacy", "class_weight",
-    "probability", "status",
+    "probability", "status", "vouchers",
 )  # fmt: skip
 
 
@@ -77,6 +77,7 @@ class Config:
     probability: bool = False
     chooses: bool = False
     status: str | tuple[str, ...] = "all"
+    vouchers: int = 1  # nodes that must vouch for what is taken over
 
     def may_ask(self, name: str, neighbours: Iterable[str]) -> bool:
         """Whether the node of this name is told the status over the network."""
@@ -88,6 +89,8 @@ class Config:
     def shared(self) -> dict[str, Any]:
         """What stands under [settings], the same at every node."""
         found = asdict(self.settings)
+        if self.privacy.candidates:
+            return {**found, "C": "auto"}
         if not self.chooses:
             return found
         return {**{k: v for k, v in found.items() if k not in CHOSEN}, "C": "auto"}
@@ -144,6 +147,7 @@ def read_config(path: Path) -> Config:
     folder = path.absolute().parent
     tasks = {str(t): _task(path, t, given, folder) for t, given in content["tasks"].items()}
     couple = content.get("couple", "all")
+    privacy = read_privacy(path, content)
     return Config(
         path=path.absolute(),
         name=check_name(content["name"]),
@@ -151,7 +155,7 @@ def read_config(path: Path) -> Config:
         listen=check_address(content["listen"]),
         neighbours=_neighbours(path, content["name"], content.get("neighbours", {})),
         tasks=tasks,
-        settings=_settings(path, content.get("settings", {})),
+        settings=_settings(path, content.get("settings", {}), privacy),
         timing=_timing(path, content.get("timing", {})),
         couple=(tuple(tasks),) if couple == "all" else tuple(tuple(group) for group in couple),
         personal=bool(content.get("personal", False)),
@@ -159,13 +163,20 @@ def read_config(path: Path) -> Config:
         tls={name: folder / str(file) for name, file in content.get("tls", {}).items()},
         metrics=check_address(content["metrics"]) if "metrics" in content else None,
         prepare=_prepare(path, content["prepare"]) if "prepare" in content else None,
-        privacy=read_privacy(path, content),
+        privacy=privacy,
         holdout=_holdout(path, content.get("holdout", 0.0)),
         class_weight=_class_weight(path, content.get("class_weight")),
         probability=_is_true(path, "probability", content.get("probability", False)),
-        chooses=_chooses(path, content),
+        chooses=_chooses(content),
         status=_status(path, content.get("status", "all")),
+        vouchers=_vouchers(path, content.get("vouchers", 1)),
     )
+
+
+def _vouchers(path: Path, given: Any) -> int:
+    if type(given) is not int or not 1 <= given <= 16:
+        raise refusal(str(path), "vouchers", "a whole number from 1 to 16", given)
+    return given
 
 
 def _status(path: Path, given: Any) -> str | tuple[str, ...]:
@@ -182,24 +193,9 @@ def _is_true(path: Path, name: str, given: Any) -> bool:
     return given
 
 
-def _chooses(path: Path, content: dict[str, Any]) -> bool:
-    """Whether the network chooses by itself; refuse what it cannot choose under."""
-    if content.get("settings", {}).get("C") != "auto":
-        return False
-    weighted = [t for t, lines in content["tasks"].items() if "weight" in lines]
-    several = [t for t, lines in content["tasks"].items() if len(lines.get("labels", ())) > 2]
-    why = {
-        "differential privacy, for which choosing has no noise": _is_dp(content),
-        f"tasks of more than two labels ({', '.join(several)})": bool(several),
-        "weights of rows or classes": bool(weighted) or "class_weight" in content,
-        "probability = true": bool(content.get("probability")),
-    }
-    for what in (name for name, is_so in why.items() if is_so):
-        raise ParameterError(
-            f'{path}: C = "auto" does not go with {what}. Write a number under [settings], the '
-            "same at every node, such as C = 0.1."
-        )
-    return True
+def _chooses(content: dict[str, Any]) -> bool:
+    """Whether the network chooses C and company; under differential privacy it is C alone."""
+    return content.get("settings", {}).get("C") == "auto" and not _is_dp(content)
 
 
 def _is_dp(content: dict[str, Any]) -> bool:
@@ -252,13 +248,15 @@ def _network(path: Path, text: Any) -> int:
         raise NetworkError(f"{path}: the network's id {text!r} is not hexadecimal.") from None
 
 
-def _settings(path: Path, given: dict[str, Any]) -> Settings:
+def _settings(path: Path, given: dict[str, Any], privacy: Privacy) -> Settings:
     known = [f.name for f in fields(Settings)]
     for name in given:
         if name not in known:
             raise ParameterError(f"{path}: unknown setting {name!r}. {did_you_mean(name, known)}")
     if given.get("C") != "auto":
         return Settings.checked(str(path), **given)
+    if privacy.candidates:
+        return Settings.checked(str(path), **{**given, "C": privacy.candidates[0]})
     for name in CHOSEN:
         if name in given:
             raise ParameterError(

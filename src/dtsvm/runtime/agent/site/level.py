@@ -12,6 +12,8 @@ from dtsvm.problem import Privacy
 __all__ = ["read_privacy"]
 
 SHARE = 0.1  # of a privacy budget, for sums before the first round and for those after the last
+CHOOSING = 0.35  # of a privacy budget, for choosing C
+CANDIDATES = (0.8, 0.2, 0.05)  # rows are no longer than 1, so these go from much to little noise
 
 
 def read_privacy(path: Path, content: dict[str, Any]) -> Privacy:
@@ -30,6 +32,7 @@ def read_privacy(path: Path, content: dict[str, Any]) -> Privacy:
             "rows. Write what every column may hold, such as age = [0, 120] or "
             'ward = ["north", "south"], under [privacy.ranges].'
         )
+    found = _with_candidates(path, found, is_auto=content.get("settings", {}).get("C") == "auto")
     is_summed = "prepare" in content or content.get("class_weight") == "balanced"
     found = replace(
         found,
@@ -38,8 +41,9 @@ def read_privacy(path: Path, content: dict[str, Any]) -> Privacy:
     )
     if found.share <= 0:
         raise ParameterError(
-            f"{path}: preparation and probabilities have {found.preparation:g} and "
-            f"{found.probability:g} of the budget, which leaves nothing for rounds."
+            f"{path}: preparation, choosing and probabilities have {found.preparation:g}, "
+            f"{found.choosing:g} and {found.probability:g} of the budget, which leaves nothing for "
+            "rounds."
         )
     for task, lines in content["tasks"].items():
         if len(lines.get("labels", ())) < 2:
@@ -48,3 +52,16 @@ def read_privacy(path: Path, content: dict[str, Any]) -> Privacy:
                 f"those of task {task!r} as labels = [negative, positive], or all of several."
             )
     return found
+
+
+def _with_candidates(path: Path, found: Privacy, *, is_auto: bool) -> Privacy:
+    """Return the level with what C is chosen from, and the share of the budget for that."""
+    if not is_auto and (found.candidates or found.choosing):
+        raise ParameterError(
+            f"{path}: [privacy] has candidates for C or a share for choosing, but C is written "
+            'down. Write C = "auto" under [settings], or leave them out.'
+        )
+    if not is_auto:
+        return found
+    candidates = found.candidates or tuple(C / found.norm**2 for C in CANDIDATES)
+    return replace(found, candidates=candidates, choosing=found.choosing or CHOOSING)

@@ -22,7 +22,14 @@ from dtsvm.problem.sigmoid import histogram
 from dtsvm.problem.weights import class_weights
 from dtsvm.runtime.agent.node.agreed import Agreed
 from dtsvm.runtime.agent.node.calibrating import Unseen
-from dtsvm.runtime.agent.node.lanes import Lane, fold_lanes, lane_names, make_lanes, unseen_name
+from dtsvm.runtime.agent.node.lanes import (
+    Lane,
+    candidate_lanes,
+    fold_lanes,
+    lane_names,
+    make_lanes,
+    unseen_name,
+)
 from dtsvm.runtime.agent.site.columns import is_held, prepared
 from dtsvm.runtime.agent.site.config import Config, TaskConfig
 
@@ -68,17 +75,31 @@ class SiteRows:
 
     # Reading
 
-    def read(self, task: str, path: Path | str) -> Block:
-        """Read the rows of a task from a file, columns found by name."""
+    def read(self, task: str, path: Path | str, *, is_anew: bool = False) -> Block:
+        """Read the rows of a task from a file, columns found by name.
+
+        Labels must be those of the task, unless all are to agree on them anew.
+        """
         given = self.config.tasks[task]
         features = given.features if self.feature_names is None else self.feature_names
         rows = self._read(path, given, features)
         assert rows.y is not None
-        if task in self.classes:
-            check_labels(len(rows.y), rows.y, task, self.classes[task])
+        if task in self.classes and not (is_anew and given.labels is None):
+            self._check_labels(task, rows.y)
         if self.feature_names is None:
             self.feature_names = rows.feature_names
         return Block(rows.X, rows.y, rows.weight)
+
+    def _check_labels(self, task: str, y: NDArray[Any]) -> None:
+        """Refuse labels that are not the task's, and say how they can become so."""
+        try:
+            check_labels(len(y), y, task, self.classes[task])
+        except DataError as error:
+            if self.config.tasks[task].labels is not None or self.agreed is None:
+                how = "write its labels, this one too, into every node.toml and start the agents"
+            else:
+                how = "say 'dtsvm tell NODE rows add FILE --anew': all agree on labels anew"
+            raise DataError(f"{error} If that is a label of the task, {how}.") from error
 
     def _read(self, path: Path | str, given: TaskConfig, features: Sequence[str] | None) -> Rows:
         if self.preparation is None:
@@ -107,12 +128,16 @@ class SiteRows:
 
     def lanes(self, task: str, block: Block) -> list[Lane]:
         """Return the lanes of a task, with the side of every row; later rows come after others."""
+        candidates = self.config.privacy.candidates
         lanes = make_lanes(self._names(task), self.classes[task], block.y)
-        if not self.config.probability:
+        if not (self.config.probability or candidates):
             return lanes
         self.trained.setdefault(task, []).append(block)
         if self._is_private:
-            return lanes  # lanes without folds would be messages to pay for
+            # lanes without folds would be messages to pay for
+            return candidate_lanes(lanes, candidates) if candidates else lanes
+        if self.config.chooses:
+            return lanes  # the choice has folds of its own
         fold = self.folds(task)
         return [*lanes, *fold_lanes(lanes, fold[len(fold) - len(block.y) :])]
 
@@ -133,6 +158,19 @@ class SiteRows:
             u = decide(lane)
             values = np.concatenate([b.X @ u[:-1] + u[-1] for b in blocks])
             found[lane] = histogram(values, side(codes, k, len(names)) > 0, _weights(blocks))
+        return found
+
+    def errors(self, task: str, decide: Callable[[str], Floats]) -> float:
+        """Return what rows that are trained on weigh together where the answer is wrong."""
+        found = 0.0
+        for block in self.trained[task]:
+            codes = label_codes(block.y, self.classes[task])
+            u = np.array([decide(lane) for lane in self._names(task)])
+            values = block.X @ u[:, :-1].T + u[:, -1]
+            said = values.argmax(axis=1) if len(u) > 1 else (values[:, 0] > 0).astype(np.int64)
+            weight = self.weight(task, block)
+            is_wrong = said != codes
+            found += float(is_wrong.sum() if weight is None else weight[is_wrong].sum())
         return found
 
     def unseen(self, task: str, decide: Callable[[str], Floats]) -> dict[str, Unseen]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,6 +21,7 @@ from dtsvm.runtime.agent.node.agreed import Agreed
 from dtsvm.runtime.agent.node.calibrating import Unseen
 from dtsvm.runtime.agent.node.chooser import Chooser, Plan
 from dtsvm.runtime.agent.node.identity import Identity, Nameless
+from dtsvm.runtime.agent.node.lanes import candidate_name
 from dtsvm.runtime.agent.node.model import chosen_model, node_model
 from dtsvm.runtime.agent.node.node import Node
 from dtsvm.runtime.agent.node.scoring import count_answers
@@ -26,11 +29,13 @@ from dtsvm.runtime.agent.site.checkpoint import Told, dump, restore, told_before
 from dtsvm.runtime.agent.site.columns import BUDGET
 from dtsvm.runtime.agent.site.config import Config
 from dtsvm.runtime.agent.site.rows import Block, SiteRows
+from dtsvm.runtime.agent.site.standing import dump_lanes, read_lanes
 from dtsvm.runtime.privacy.sums import NoisySums
 from dtsvm.runtime.privacy.veil import Noisy, make_veil
 
 __all__ = ["Site"]
 
+log = logging.getLogger(__name__)
 Floats = NDArray[np.float64]
 LATER = "later"  # folder of the files that were added while training
 
@@ -62,13 +67,6 @@ class Site:
     ) -> None:
         self.config, self._save = config, save
         self.rows = SiteRows(config, agreed)
-        several = [task for task, labels in self.rows.classes.items() if len(labels) > 2]
-        if config.chooses and several:
-            raise DataError(
-                f'{config.path}: C = "auto" does not go with tasks of more than two labels '
-                f"({', '.join(several)}). Write a number under [settings], the same at every node, "
-                "such as C = 0.1."
-            )
         self._sigmoids: dict[str, Floats] = {}  # by main lane
         self._path = config.folder / "checkpoint.npz"
         content = self._path.read_bytes() if self._path.exists() else None
@@ -83,6 +81,10 @@ class Site:
         self.chooser = (
             Chooser(self.node, plan, config.settings) if plan and config.chooses else None
         )
+        self._lanes = config.folder / "lanes.npz"
+        if self.chooser is not None and self._lanes.exists():
+            content = self._lanes.read_bytes()
+            self.chooser.kept = read_lanes(content, config.network, generation)
 
     @property
     def neighbours(self) -> dict[str, str]:
@@ -138,6 +140,8 @@ class Site:
         node = self.node
         if not node.is_settled:
             return None
+        if self.chooser is not None:
+            return self.chooser.unseen()
         found: dict[str, Unseen] = {}
         for task in node.tasks:
             found |= self.rows.unseen(task, lambda lane: node.certified(lane).sum(axis=0))
@@ -161,6 +165,34 @@ class Site:
                 found |= dict(zip(lanes, told, strict=True))
         return found
 
+    def compared(self) -> Floats | None:
+        """Return the errors of each candidate, with noise; None before all nodes have tried all."""
+        node, veil = self.node, self.node.veil
+        if not isinstance(veil, Noisy) or not veil.budget.is_comparing:
+            return None
+        sums = NoisySums(veil.budget)
+        if "errors" in veil.budget.told:
+            return sums.compared(lambda: np.zeros(0))
+        found = []
+        for k in range(len(veil.privacy.candidates)):
+            lanes = [lane for task in node.tasks for lane in node.lanes(task, main=True)]
+            parts = {lane: node.agreed(candidate_name(lane, k)) for lane in lanes}
+            known = {lane: part.sum(axis=0) for lane, part in parts.items() if part is not None}
+            if veil.budget.may_tell or len(known) < len(lanes):
+                return None
+            found.append(known)
+        return sums.compared(
+            lambda: np.array(
+                [sum(self.rows.errors(t, known.__getitem__) for t in node.tasks) for known in found]
+            ),
+            self.rows.heaviest,
+        )
+
+    def take_choice(self, candidate: int) -> None:
+        """Train on with the candidate that the network has chosen."""
+        self.node.take_choice(candidate)
+        log.info("C = %g is chosen, and trains on.", self.node.veil.price)
+
     def take_sigmoids(self, found: dict[str, Floats] | None) -> None:
         """Go on with sigmoids that the network has found, or without any."""
         self._sigmoids = found or {}
@@ -179,9 +211,12 @@ class Site:
         if task is None:
             raise DataError(f"Say which task with --task: {', '.join(tasks)}.")
         self.node.lanes(task)
-        block = self.rows.read(task, asked["file"])
+        is_anew = bool(asked.get("is_anew"))
+        block = self.rows.read(task, asked["file"], is_anew=is_anew)
         file = self._copy(Path(asked["file"]))
         self.keep({"later": (task, file, len(block.y))})
+        if is_anew:
+            return {"said": f"Task {task!r} gets {len(block.y)} more rows."}
         self.node.tell_owner()
         lanes = self.rows.lanes(task, block)
         self.node.add_rows(task, block.X, lanes, self.rows.weight(task, block))
@@ -214,6 +249,16 @@ class Site:
                 "and try again."
             ) from error
         self.told = told
+        self._keep_lanes()
+
+    def _keep_lanes(self) -> None:
+        """Put on disk where the lanes of a choice stand; without room for that it goes on."""
+        if self.chooser is None or not self.chooser.n_begun:
+            return
+        self.chooser.keep_all()
+        content = dump_lanes(self.chooser.kept, self.config.network, self.told.generation)
+        with contextlib.suppress(OSError):
+            write_atomically(self._lanes, content, is_private=True)
 
     def write_model(self, node: Node) -> None:
         """Write the node's classifiers as 'dtsvm train' would."""
@@ -228,7 +273,7 @@ class Site:
         if self.chooser is None:
             model = node_model(node, self.rows.classes, columns, self._sigmoids)
         elif self.chooser.outcome is not None:
-            model = chosen_model(node, self.rows.classes, columns, self.chooser)
+            model = chosen_model(node, self.rows.classes, columns, self.chooser, self._sigmoids)
         else:
             return  # there is nothing yet
         self._save(

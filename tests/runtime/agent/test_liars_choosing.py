@@ -1,0 +1,94 @@
+"""Liars where the network chooses: nobody ends, and the honest choose what the honest would."""
+
+import numpy as np
+import pytest
+from choosers import Room, agents, memory
+from liars_choosing import CHOOSING, only_tables, unchecked
+from meetings import make_blocks
+from test_choosing import assert_same
+
+from dtsvm import Network
+from dtsvm.runtime.agent.node.timing import Timing
+
+NAMES, TOL = list("abcd"), 1e-2
+PLAN = {"families": [("task", 1.0), ("mixed", 0.6, True)], "prices": [0.3]}
+LYING, GONE = 150, 1000  # steps of 0.05 s: with the liar, and at most after it
+TIMING = Timing(evict_seconds=2.0, start_seconds=5.0)
+
+
+@pytest.fixture(scope="module")
+def honest():
+    """Rows of four nodes, and what memory chooses without the liar."""
+    blocks = make_blocks(NAMES, ["one"], p=2, n=10, seed=3)
+    best = {}
+    for liar in "ac":
+        rest = {key: rows for key, rows in blocks.items() if key[0] != liar}
+        nodes = [name for name in NAMES if name != liar]
+        best[liar] = memory(Network.complete(nodes), rest, TOL, **PLAN)
+    return blocks, best
+
+
+@pytest.mark.parametrize("lie", CHOOSING)
+def test_a_liar_in_choosing_ends_nobody_and_leaves_no_trace(lie, honest):
+    blocks, best = honest
+    choosers = agents(Network.ring(NAMES), blocks, 2, TOL, timing=TIMING, **PLAN)
+    name = "c" if lie == "sums of garbage" else "a"  # the root of the tree passes nothing up
+    liar = choosers[NAMES.index(name)]
+    others = [one for one in choosers if one is not liar]
+    room = Room(choosers, seconds=0.05)
+    CHOOSING[lie](liar)
+    for _ in range(LYING):
+        room.tick()
+    for one in others:  # while it lies: they go on, or say why not
+        status = one.status()
+        is_said = one.outcome or one.training or one.doubts.why or one.waits_for
+        assert is_said, (one.node.name, status)
+        if one.outcome:
+            assert np.isfinite(one.outcome.chosen.classifiers).all()
+    said = {one.node.name: one.doubts.why[:40] for one in others if one.doubts.why}
+    begun, chosen = others[0].n_begun, sum(one.outcome is not None for one in others)
+    del room.choosers[name]
+    while any(one.node.status()["nodes"] > 3 for one in others):
+        room.tick()
+    ticks = room.run(GONE)
+    refused = sum(one.refusals(room.now)["refused"] for one in others)
+    print(f"{lie:38} chose {chosen} begun {begun:3} then {ticks:4} steps, refused {refused} {said}")
+    assert all(one.node.status()["nodes"] == 3 for one in others)
+    assert_same(others, best[name], atol=0.1)
+    assert max(one.gap for one in others) <= TOL
+
+
+def favour(parts, candidate):
+    """Say that all of its rows are right by one candidate and wrong by all others."""
+    for k, rows in enumerate(parts[:, 65].tolist()):
+        parts[k, :65] = 0.0
+        parts[k, 63 if k == candidate else 0] = rows
+        parts[k, 64] = 0.0 if k == candidate else rows
+
+
+def test_a_liar_inside_the_ranges_chooses_among_the_candidates_and_no_more(honest):
+    """With a quarter of the rows; each candidate is certified, and the answer a mixture of them."""
+    blocks, _ = honest
+    plan = {"families": [("task", 1.0)], "prices": [0.03, 3.0]}
+    found = []
+    for candidate in (0, 1):
+        choosers = agents(Network.ring(NAMES), blocks, 2, TOL, timing=TIMING, **plan)
+        liar, *others = choosers
+        only_tables(lambda parts, k=candidate: favour(parts, k))(liar)
+        with pytest.MonkeyPatch.context() as patch:
+            unchecked(liar, patch)
+            Room(choosers, seconds=0.05).run(GONE)
+        assert_same_everywhere(others)
+        weights = others[0].outcome.chosen.found.weights[0]
+        print(f"favours candidate {candidate}: weights {weights.round(3)}")
+        assert (weights >= 0).all()
+        np.testing.assert_allclose(weights.sum(), 1.0)
+        assert not any(one.doubts.why for one in others)
+        assert max(one.gap for one in others) <= TOL
+        found.append(int(weights.argmax()))
+    assert found[0] != found[1]
+
+
+def assert_same_everywhere(choosers):
+    first = choosers[0].outcome.chosen.classifiers
+    assert all(np.array_equal(one.outcome.chosen.classifiers, first) for one in choosers)

@@ -19,13 +19,13 @@ def two_agents():
     return live._members.state
 
 
-def noted(state, *, apart: float, now: float, is_hasty: bool) -> list[int]:
+def noted(state, *, apart: float, now: float, is_hasty: bool, age: int = 80) -> list[int]:
     """Care after a check that finds residuals `now` where the one before found `apart`."""
     agents, ends = state.tables.agents, state.tables.ends
     agents.open("apart")[:] = apart
     agents.open("is_hasty")[:] = is_hasty
     ends.open("residual")[:, :2, 0] = now / 2.0
-    revise(state)
+    revise(state, age)
     np.testing.assert_allclose(agents["apart"][agents.used], now)
     return agents["care"][agents.used].tolist()
 
@@ -44,6 +44,10 @@ def test_who_comes_closer_or_has_solved_its_problem_or_has_no_past_sweeps_as_bef
     apart, now, is_hasty
 ):
     assert noted(two_agents(), apart=apart, now=now, is_hasty=is_hasty) == [1, 1]
+
+
+def test_in_the_first_rounds_nobody_sweeps_more():
+    assert noted(two_agents(), apart=1.0, now=1.1, is_hasty=True, age=40) == [1, 1]
 
 
 def test_care_is_kept_in_a_session_that_is_saved(tmp_path):

@@ -190,8 +190,8 @@ cpdef void renew(Rows rows, Agents agents, Ends ends, Past past, bint has_leapt)
 @cython.locals(n=Int, a=Int)
 cdef void loosen(Agents agents) noexcept nogil
 @cython.locals(n=Int, a=Int, k=Int, h=Int, g=Int, found=double)
-cdef void take_care(Agents agents, Ends ends) noexcept nogil
-cpdef void revise(Agents agents, Ends ends) noexcept nogil
+cdef void take_care(Int age, Agents agents, Ends ends) noexcept nogil
+cpdef void revise(Int age, Agents agents, Ends ends) noexcept nogil
 @cython.locals(s=Int, n=Int, j=Int, k=Int, first=Int, has_leapt=bint, has_products=bint)
 cdef void check(Int age, Rows rows, Agents agents, Ends ends, Sets sets, Past past) noexcept nogil
 

@@ -1298,10 +1298,10 @@ def renew(rows: Rows, agents: Agents, ends: Ends, past: Past, has_leapt: bool) -
         set_gain(agents.used[n], rows, agents, ends)
 
 
-def revise(agents: Agents, ends: Ends) -> None:
+def revise(age: int, agents: Agents, ends: Ends) -> None:
     """Change, at a check, what every agent decides by itself."""
     loosen(agents)
-    take_care(agents, ends)
+    take_care(age, agents, ends)
 
 
 def loosen(agents: Agents) -> None:
@@ -1321,12 +1321,12 @@ def loosen(agents: Agents) -> None:
             agents.drift_before[a] = agents.drift[a]
 
 
-def take_care(agents: Agents, ends: Ends) -> None:
+def take_care(age: int, agents: Agents, ends: Ends) -> None:
     """Let agents sweep more often that agree less with others than half as many rounds ago.
 
     What a round leaves unsolved feeds the next one: where few sweeps do not keep up with what the
     neighbours change, as with many sparse rows, residuals would grow. It is so only where sweeps
-    ended before the agent's problem was solved.
+    ended before the agent's problem was solved. In the first rounds residuals say nothing yet.
     """
     for n in range(agents.used.shape[0]):
         a = agents.used[n]
@@ -1335,7 +1335,7 @@ def take_care(agents: Agents, ends: Ends) -> None:
             h = ends.ids[k]
             g = h if ends.twin[h] < 0 else min(h, ends.twin[h])  # where `exchange` notes it
             found += ends.residual[g, 0, 0] + ends.residual[g, 1, 0]
-        if agents.is_hasty[a] and found > agents.apart[a] and agents.apart[a] > 0.0:
+        if agents.is_hasty[a] and age >= TAIL and found > agents.apart[a] > 0.0:
             agents.care[a] = min(agents.care[a] * CARE, MOST_CARE)
         agents.apart[a] = found
 
@@ -1361,7 +1361,7 @@ def check(age: int, rows: Rows, agents: Agents, ends: Ends, sets: Sets, past: Pa
         for k in range(sets.set_agent[s], sets.set_agent[s + 1]):
             for j in range(3):
                 agents.level[sets.agents[k], j] = sets.level[j]
-    revise(agents, ends)
+    revise(age, agents, ends)
     renew(rows, agents, ends, past, has_leapt)
 
 

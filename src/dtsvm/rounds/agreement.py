@@ -80,9 +80,9 @@ def apply(state: State, s: int, decision: Decision) -> None:
     state.iterates.set_level(state.plan.parts[s], np.array(decision.level))
 
 
-def revise(state: State) -> None:
+def revise(state: State, age: int) -> None:
     """Change, at a check, what every agent decides by itself: see `kernel.revise`."""
-    compiled.revise(state.plan.agents, state.plan.ends)
+    compiled.revise(age, state.plan.agents, state.plan.ends)
 
 
 def take_snapshot(state: State) -> None:

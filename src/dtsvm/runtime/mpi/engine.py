@@ -220,7 +220,7 @@ class Mpi(Memory):
                 compiled.apply_leap(s, np.array(decision.leap), plan.sets, past, agents, ends)
                 has_leapt = True
             self.state.iterates.set_level(members, np.array(decision.level))
-        compiled.revise(agents, ends)
+        compiled.revise(age, agents, ends)
         compiled.renew(plan.rows, agents, ends, past, has_leapt)
 
     # The certificate, and what every rank knows in the end

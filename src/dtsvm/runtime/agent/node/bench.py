@@ -348,7 +348,7 @@ class Bench:
                 found = np.ascontiguousarray(total[i, :width])
                 start = float(state.plan.start[lane.slot, 0])
                 apply(state, state.plan.set_of(lane.slot), decide(level, found, start, age))
-        revise(state)
+        revise(state, age)
         state.pull_anew()
 
     # What was found

@@ -267,7 +267,7 @@ class Node(Answers):
             take_snapshot(self.state)
         self.state.age = max(self._age, 0)
         if check and check != self.balancer.check:
-            revise(self.state)
+            revise(self.state, check)
             self.state.pull_anew()
             self.balancer.open(check, now + self.timing.round_seconds)
         if check:

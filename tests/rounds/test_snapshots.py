@@ -1,3 +1,5 @@
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -47,6 +49,34 @@ def test_the_mixture_is_that_of_a_solver_with_pivots(rng):
     solved = np.linalg.solve(gram / np.trace(gram) + 1e-8 * np.eye(STEPS), np.ones(STEPS))
     gamma = compiled.decide_leap(products(moves))
     np.testing.assert_allclose(gamma, solved / solved.sum(), rtol=1e-9)
+
+
+def exact_mixture(gram):
+    """γ in fractions, nothing rounded until it is done."""
+    G = [[Fraction(float(x)) for x in row] for row in gram]
+    trace = sum(G[i][i] for i in range(STEPS))
+    A = [[x / trace + (Fraction(1e-8) if i == j else 0) for j, x in enumerate(row)] + [Fraction(1)]
+         for i, row in enumerate(G)]  # fmt: skip
+    for k in range(STEPS):
+        A[k] = [x / A[k][k] for x in A[k]]
+        for i in [i for i in range(STEPS) if i != k]:
+            A[i] = [x - A[i][k] * y for x, y in zip(A[i], A[k], strict=True)]
+    whole = sum(row[-1] for row in A)
+    return np.array([float(row[-1] / whole) for row in A])
+
+
+def test_moves_nearly_alike_are_mixed_as_exactly_as_lapack_does_it(rng):
+    off = []
+    for scale in 10.0 ** rng.uniform(-6, 0, 40):
+        moves = 0.9 ** np.arange(STEPS)[:, None] * (1 + scale * rng.normal(size=(STEPS, 40)))
+        gram = moves @ moves.T
+        solved = np.linalg.solve(gram / np.trace(gram) + 1e-8 * np.eye(STEPS), np.ones(STEPS))
+        exact = exact_mixture(gram)
+        both = compiled.decide_leap(products(moves)), solved / solved.sum()
+        off.append([np.abs(gamma - exact).max() / np.abs(exact).max() for gamma in both])
+    ours, lapack = np.median(off, axis=0)
+    assert ours < 2 * lapack
+    assert np.max(off) < 1e-7
 
 
 @pytest.mark.parametrize("check", CHECKS[1:])

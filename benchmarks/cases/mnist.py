@@ -5,12 +5,15 @@
 within 1e-3 of a bound that a dual solution proves, itself within 1e-4 of the optimum. LIBLINEAR
 gets the rows pooled, task-augmented, sparse and ready outside the clock; its tolerance and bias
 constant are the quickest that reach the same target, by the same objective, bias not regularised.
-It has sparse float64 rows; ours are dense in float64 or float32, or sparse as LIBLINEAR's.
+It has sparse float64 rows; ours are dense in float64 or float32, or sparse as LIBLINEAR's. Whoever
+is next finds its own rows read just before the clock, or a large cache would favour those who come
+after a contestant with the same rows.
 """
 
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numpy as np
 from rich import print
@@ -62,7 +65,7 @@ def run(settings: Settings) -> list[dict]:
         def fit() -> None:
             fitted[name] = rows.fit(tol=tol, n_jobs=n_jobs)
 
-        return lambda: fit
+        return lambda: (_read(rows.X), fit)[1]
 
     names = {
         f"whole fit{kind}{threads}": (rows, n_jobs)
@@ -70,7 +73,8 @@ def run(settings: Settings) -> list[dict]:
         for threads, n_jobs in (("", None), (", one thread", 1))
     }
     sides = {name: ours(name, *what) for name, what in names.items()}
-    seconds = race({**sides, "LIBLINEAR": lambda: rival.fit}, settings.repeats, 900.0)
+    sides["LIBLINEAR"] = lambda: (_read(rival.rows), rival.fit)[1]
+    seconds = race(sides, settings.repeats, 900.0)
     them = float(np.median(seconds["LIBLINEAR"]))
     out = []
     for name in names:
@@ -96,3 +100,8 @@ def run(settings: Settings) -> list[dict]:
             )
         )
     return out
+
+
+def _read(rows: Any) -> float:
+    """Look at all numbers once."""
+    return float((rows if isinstance(rows, np.ndarray) else rows.data).sum())

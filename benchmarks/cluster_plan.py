@@ -25,7 +25,7 @@ from dtsvm.runtime.mpi.certificate import SCALARS
 
 __all__ = ["constants", "plan"]
 
-PLAN_ROW_BYTES = 8 + 8 + 8 + 4  # slots twice, places, list of awake rows: `Plan.rows`
+PLAN_ROW_BYTES = 4 + 4  # slots, and the list of awake rows: `Plan.rows`
 TABLE_GB = 2.0  # that a rank may give to tables
 
 

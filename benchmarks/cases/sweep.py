@@ -85,11 +85,12 @@ class _State:
         self.given = X, y, box
         self.dual, self.until, self.listed = dual, np.zeros(n), np.zeros(n, np.int32)
         self.u, self.screening = np.zeros(X.shape[1] + 1), (0, -1.0, 0.0)
-        ids = np.arange(n)
-        numbers = {"y": y, "box": np.full(n, box), "dual": dual, "norms": np.zeros(n)}
+        ids = np.arange(n, dtype=np.int32)
+        numbers = {"y": y.astype(np.int8), "weight": np.full(n, box), "dual": dual}
+        numbers["norms"] = np.zeros(n)
         numbers |= {"until": self.until, "ids": ids, "at": ids, "listed": self.listed}
         self.rows = compiled.Rows(X, numbers)
-        compiled.squared_norms(self.rows, ids, ids)
+        compiled.squared_norms(self.rows, ids)
         self.work = compiled.Work(X.shape[1] + 1, n)
 
     def copy(self) -> _State:

@@ -19,6 +19,10 @@ def sparse(X):
     return rows
 
 
+def places(n):
+    return np.arange(n, dtype=np.int32)
+
+
 class Alone:
     """One agent's problem: rows, λ, and where u is."""
 
@@ -27,12 +31,12 @@ class Alone:
         self.kernel = kernel
         self.dual, self.until = np.zeros(n), np.zeros(n)
         numbers = {
-            "y": y, "box": np.broadcast_to(np.asarray(box, float), n).copy(), "dual": self.dual,
-            "norms": np.zeros(n), "until": self.until, "ids": np.arange(n), "at": np.arange(n),
-            "listed": np.zeros(n, np.int32),
+            "y": y.astype(np.int8), "weight": np.broadcast_to(np.asarray(box, float), n).copy(),
+            "dual": self.dual, "norms": np.zeros(n), "until": self.until, "ids": places(n),
+            "at": places(n), "listed": np.zeros(n, np.int32),
         }  # fmt: skip
         self.rows = kernel.Rows(X, numbers)
-        kernel.squared_norms(self.rows, np.arange(n), np.arange(n))
+        kernel.squared_norms(self.rows, places(n))
         self.work = kernel.Work(X.shape[1] + 1, n)
         self.screening = (0, -1.0, 0.0)
         self.u = u.copy()
@@ -131,7 +135,7 @@ def test_pull_and_norms_are_what_they_say_for_every_length(rng, kind):
         alone = Alone(sparse(X) if kind == "sparse" else X, y, 1.0, np.zeros(p + 1))
         alone.dual[:] = rng.random(3)
         total = np.zeros(p + 1)
-        compiled.pull(alone.rows, np.arange(3), np.arange(3), total)
+        compiled.pull(alone.rows, places(3), total)
         expected = (y * alone.dual) @ np.column_stack([X, np.ones(3)])
         np.testing.assert_allclose(total, expected, atol=1e-6 if kind == "narrow" else 1e-12)
 

@@ -19,9 +19,10 @@ cdef class Rows:
     cdef const int[::1] columns
     cdef const long long[::1] starts
     cdef Int n_features
-    cdef bint is_narrow, is_sparse
-    cdef double[::1] y, box, dual, norms, until
-    cdef long long[::1] ids, at
+    cdef bint is_narrow, is_sparse, is_weighted
+    cdef double[::1] weight, dual, norms, until
+    cdef const signed char[::1] y
+    cdef const int[::1] ids, at
     cdef int[::1] listed
 
 @cython.final
@@ -31,6 +32,7 @@ cdef class Agents:
     cdef double[:, ::1] prox, pull, decision, level, start, reg
     cdef unsigned char[::1] has_offset, is_relay, is_hasty
     cdef double[::1] travel, wake, norm, drift, size, hold, drift_before, apart
+    cdef const double[::1] C
 
 @cython.final
 cdef class Ends:
@@ -69,7 +71,7 @@ cdef class Work:
     cdef double[::1] shift, u, before
     cdef int[::1] slept
     cdef Int n_slept, begin, end, n_listed, looks, sweeps
-    cdef double wake, travel, d_weights, d_bias, violation
+    cdef double wake, travel, d_weights, d_bias, C, violation
     cdef bint is_hasty
 
 @cython.final
@@ -94,9 +96,10 @@ cdef inline void add(Rows rows, Int i, double scale, double[::1] out) noexcept n
 @cython.locals(j=Int, k=Int, value=double)
 cdef inline double squared_norm(Rows rows, Int i) noexcept nogil
 @cython.locals(k=Int)
-cpdef object squared_norms(Rows rows, long long[::1] slots, long long[::1] at)
-@cython.locals(k=Int)
-cpdef object pull(Rows rows, long long[::1] slots, long long[::1] at, double[::1] out)
+cpdef object squared_norms(Rows rows, const int[::1] slots)
+@cython.locals(k=Int, i=Int, weight=double)
+cpdef object pull(Rows rows, const int[::1] slots, double[::1] out)
+cdef inline double box_of(Rows rows, Int i, double C) noexcept nogil
 @cython.locals(s=double[8], j=Int, k=Int)
 cdef inline double distance(double[::1] u, double[::1] v, double d_weights, double d_bias) noexcept nogil
 @cython.locals(k=Int)
@@ -104,7 +107,7 @@ cdef inline void list_all(Rows rows, Work work, Int first) noexcept nogil
 @cython.locals(k=Int)
 cdef inline void list_awake(Rows rows, Work work, double horizon) noexcept nogil
 cdef inline void fall_asleep(Rows rows, Work work, Int k, double until) noexcept nogil
-@cython.locals(q=Int, k=Int, i=Int, r=Int, is_whole_list=bint)
+@cython.locals(q=Int, k=Int, i=Int, r=Int, y=double, is_whole_list=bint)
 cdef inline double sweep(Rows rows, Work work) noexcept nogil
 @cython.locals(j=Int, k=Int, looks=Int, met=Int, is_open=bint)
 cdef inline void solve(Rows rows, Work work, double moved, double shrink, double floor, Int max_sweeps) noexcept nogil
@@ -198,7 +201,7 @@ cdef void check(Int age, Rows rows, Agents agents, Ends ends, Sets sets, Past pa
 # The certificate
 @cython.locals(p1=Int, n_teams=Int, j=Int, t=Int, n=Int, k=Int, a=Int)
 cpdef Int average(Int s, Sets sets, Agents agents, Sums sums) noexcept nogil
-@cython.locals(p=Int, j=Int, k=Int, i=Int)
+@cython.locals(p=Int, j=Int, k=Int, i=Int, y=double)
 cdef void tally(Int a, Int t, Rows rows, Agents agents, Sums sums) noexcept nogil
 @cython.locals(t=Int)
 cdef void clear(Sums sums, Int n_teams) noexcept nogil
@@ -272,7 +275,7 @@ cdef void number_pairs(const long long[::1] index, long long[::1] keys, Int n) n
 @cython.locals(i=Int)
 cdef void part_pairs(const long long[::1] keys, Int n, long long[:, ::1] pairs) noexcept nogil
 @cython.locals(n=Int, i=Int, k=Int)
-cdef void count_keys(const long long[::1] keys, long long[::1] starts, long long[::1] order) noexcept nogil
+cdef void count_keys(const int[::1] keys, long long[::1] starts, int[::1] order) noexcept nogil
 @cython.locals(i=Int, most=Int)
 cdef Int largest(const long long[::1] slots, const long long[::1] column) noexcept nogil
 @cython.locals(i=Int, k=Int)

@@ -53,7 +53,6 @@ __all__ = [
     "count_round",
     "decide_leap",
     "decide_level",
-    "distinct",
     "has_avx2",
     "is_check_due",
     "is_look_due",
@@ -128,7 +127,7 @@ class Rows:
 
     Features are dense, (n, p), or sparse, the values of a CSR matrix as one row; float64 (`wide`)
     or float32 (`narrow`). Several slots may lie at the same row: folds, and one class against
-    the rest, share what they look at.
+    the rest, share what they look at. Without weights, all are 1.
     """
 
     def __init__(self, X: Any, numbers: dict[str, NDArray[Any]]) -> None:
@@ -142,9 +141,11 @@ class Rows:
         self.columns = X.indices if self.is_sparse else np.zeros(0, np.int32)
         self.starts = X.indptr if self.is_sparse else np.zeros(1, np.int64)
         self.n_features = X.shape[1]
-        self.y, self.box, self.dual = numbers["y"], numbers["box"], numbers["dual"]
+        self.y, self.at, self.dual = numbers["y"], numbers["at"], numbers["dual"]
         self.norms, self.until = numbers["norms"], numbers["until"]
-        self.ids, self.at, self.listed = numbers["ids"], numbers["at"], numbers["listed"]
+        self.ids, self.listed = numbers["ids"], numbers["listed"]
+        self.is_weighted = "weight" in numbers
+        self.weight = numbers["weight"] if self.is_weighted else np.zeros(0)
 
 
 class Agents:
@@ -156,7 +157,7 @@ class Agents:
     estimate : x. offset : what cut links left behind. pull : X̃ᵀYλ. decision : u = w₀ + w_t
     travel, n_listed, wake : of screening, see `sweep`
     norm : ‖x‖. drift : how far an unlinked bias moved. sweeps : in the last round
-    level : (·, 3), see `decide_level`. start : (·, 2), ρ begun with. size : A
+    level : (·, 3), see `decide_level`. start : (·, 2), ρ begun with. size : A. C : box of weight 1
     reg : (·, 3), ε of the common and the specific weights, and of the specific bias: 0 if it is
     free, infinite if there is none
     hold, drift_before : of a bias that no link holds, see `loosen`
@@ -178,7 +179,7 @@ class Agents:
         self.n_listed, self.wake = columns["n_listed"], columns["wake"]
         self.norm, self.drift, self.sweeps = columns["norm"], columns["drift"], columns["sweeps"]
         self.level, self.start, self.size = columns["level"], columns["start"], columns["size"]
-        self.reg, self.is_relay = columns["reg"], columns["is_relay"]
+        self.C, self.reg, self.is_relay = columns["C"], columns["reg"], columns["is_relay"]
         self.hold, self.drift_before = columns["hold"], columns["drift_before"]
         self.care, self.is_hasty, self.apart = (
             columns["care"],
@@ -300,7 +301,7 @@ class Work:
     begin, end : of the agent's rows. n_listed, wake, travel : of screening, see `sweep`
     n_slept : rows that fell asleep in a sweep. looks, sweeps, violation : what a solve came to
     is_hasty : whether it ended before it was as good as it should be
-    d_weights, d_bias : D
+    d_weights, d_bias : D. C : box of weight 1
     """
 
     begin: int
@@ -315,6 +316,7 @@ class Work:
     is_hasty: bool
     d_weights: float
     d_bias: float
+    C: float
 
     def __init__(self, p1: int, most_rows: int) -> None:
         self.inflow, self.shift = np.zeros((2, p1)), np.zeros(p1)  # Σ z of both parts; m
@@ -464,20 +466,26 @@ def squared_norm(rows: Rows, i: int) -> float:
     return total
 
 
-def squared_norms(rows: Rows, slots: Ints, at: Ints) -> None:
-    """Set ‖x‖² of the rows in these slots, which lie there."""
+def squared_norms(rows: Rows, slots: Places) -> None:
+    """Set ‖x‖² of the rows in these slots."""
     for k in range(slots.shape[0]):
-        rows.norms[slots[k]] = squared_norm(rows, at[k])
+        rows.norms[slots[k]] = squared_norm(rows, rows.at[slots[k]])
 
 
-def pull(rows: Rows, slots: Ints, at: Ints, out: Floats) -> None:
+def pull(rows: Rows, slots: Places, out: Floats) -> None:
     """Add X̃ᵀYλ over the rows in these slots to `out`."""
     p = rows.n_features
     for k in range(slots.shape[0]):
-        weight = rows.y[slots[k]] * rows.dual[slots[k]]
+        i = slots[k]
+        weight = rows.y[i] * rows.dual[i]
         if weight != 0.0:
-            add(rows, at[k], weight, out)
+            add(rows, rows.at[i], weight, out)
             out[p] += weight
+
+
+def box_of(rows: Rows, i: int, C: float) -> float:
+    """The most that λᵢ may be: C times what the row weighs."""
+    return C * rows.weight[i] if rows.is_weighted else C
 
 
 def distance(u: Floats, v: Floats, d_weights: float, d_bias: float) -> float:
@@ -552,8 +560,8 @@ def sweep(rows: Rows, work: Work) -> float:
         if travel < rows.until[i]:
             continue
         work.looks += 1
-        r = rows.at[k]
-        y, old, box = rows.y[i], rows.dual[i], rows.box[i]
+        r = rows.at[i]
+        y, old, box = rows.y[i], rows.dual[i], box_of(rows, i, work.C)
         slope = y * (dot(rows, r, work.u) + work.u[p]) - 1.0
         curvature = work.d_weights * rows.norms[i] + work.d_bias
         root = sqrt(curvature)
@@ -624,9 +632,11 @@ def solve_rows(
     """Solve one agent's problem over all rows; return sweeps, violation, looks and where it is.
 
     For tests and benchmarks of the problem alone: `metric` is D, `pace` is shrink and most sweeps;
-    `lean` says where to start from, and what is returned last is u and the screening to go on with.
+    C is 1, so a row's weight is its box; `lean` says where to start from, and what is returned last
+    is u and the screening to go on with.
     """
     work.d_weights, work.d_bias = metric
+    work.C = 1.0
     work.begin, work.end = 0, rows.ids.shape[0]
     solve(rows, work, moved, pace[0], 1e-14, int(pace[1]))
     reached = np.array(work.u), int(work.n_listed), float(work.wake), float(work.travel)
@@ -712,7 +722,7 @@ def local_step(
         shrink = job.shrink * 100.0 / (100.0 + age)
         work.begin, work.end = agents.first_row[a], agents.first_row[a] + agents.n_rows[a]
         work.n_listed, work.wake = agents.n_listed[a], agents.wake[a]
-        work.travel = agents.travel[a]
+        work.travel, work.C = agents.travel[a], agents.C[a]
         solve(
             rows, work, moved, shrink * (0.1 if is_free else 1.0), job.floor,
             job.max_free if is_free else agents.care[a] * (job.max_sweeps + age // 25),
@@ -1423,7 +1433,7 @@ def tally(a: int, t: int, rows: Rows, agents: Agents, sums: Sums) -> None:
     bound_loss = loss = slant = plus = minus = 0.0
     for k in range(agents.first_row[a], agents.first_row[a] + agents.n_rows[a]):
         i = rows.ids[k]
-        weight, box, y = rows.dual[i], rows.box[i], rows.y[i]
+        weight, box, y = rows.dual[i], box_of(rows, i, agents.C[a]), rows.y[i]
         if y > 0.0:
             plus += weight
         else:
@@ -1431,15 +1441,15 @@ def tally(a: int, t: int, rows: Rows, agents: Agents, sums: Sums) -> None:
         if rows.until[i] > horizon and (weight == 0.0 or weight == box):
             bound_loss += weight
             continue
-        margin = y * (dot(rows, rows.at[k], sums.w) + sums.w[p])
+        margin = y * (dot(rows, rows.at[i], sums.w) + sums.w[p])
         loss += box * max(0.0, 1.0 - margin)
         if weight == 0.0:
             continue
-        add(rows, rows.at[k], y * weight, sums.seen)
+        add(rows, rows.at[i], y * weight, sums.seen)
         sums.seen[p] += y * weight
         inside = min(weight, box - weight)
         if inside > 0.0:
-            add(rows, rows.at[k], inside, sums.one)
+            add(rows, rows.at[i], inside, sums.one)
             sums.one[p] += inside
             slant += inside * y
     if bound_loss > 0.0:
@@ -1488,9 +1498,9 @@ def add_classes(a: int, t: int, rows: Rows, agents: Agents, sums: Sums) -> None:
         i = rows.ids[k]
         if rows.dual[i] != 0.0:
             if rows.y[i] > 0.0:
-                add(rows, rows.at[k], rows.dual[i], sums.one)
+                add(rows, rows.at[i], rows.dual[i], sums.one)
             else:
-                add(rows, rows.at[k], rows.dual[i], sums.other)
+                add(rows, rows.at[i], rows.dual[i], sums.other)
     for j in range(p):
         sums.positive[t, j] += sums.one[j]
         sums.negative[t, j] += sums.other[j]
@@ -2026,15 +2036,15 @@ def part_pairs(keys: Ints, n: int, pairs: Ints) -> None:
         pairs[i, 0], pairs[i, 1] = keys[i] // n, keys[i] % n
 
 
-def arrange(keys: Ints, n: int) -> tuple[Ints, Ints]:
+def arrange(keys: Places, n: int) -> tuple[Places, Ints]:
     """Sort by keys in 0 … n − 1, stably; return the order and where each key's entries begin."""
-    order = np.empty(len(keys), np.int64)
+    order = np.empty(len(keys), np.int32)
     starts = np.zeros(n + 1, np.int64)
     count_keys(keys, starts, order)
     return order, starts
 
 
-def count_keys(keys: Ints, starts: Ints, order: Ints) -> None:
+def count_keys(keys: Places, starts: Ints, order: Places) -> None:
     """Fill `starts` and `order` for `arrange`."""
     n = starts.shape[0] - 1
     for i in range(keys.shape[0]):

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from dtsvm.errors import DataError
+
 __all__ = ["Columns"]
 
 
@@ -16,6 +18,8 @@ class Columns:
 
     Parameters
     ----------
+    slot : dtype, default=int64
+        Of slots.
     **columns : (shape of one entry, dtype)
         The columns.
 
@@ -30,12 +34,15 @@ class Columns:
     [1]
     """
 
-    def __init__(self, **columns: tuple[tuple[int, ...], DTypeLike]) -> None:
+    def __init__(
+        self, slot: DTypeLike = np.int64, /, **columns: tuple[tuple[int, ...], DTypeLike]
+    ) -> None:
+        self._slot = np.dtype(slot)
         self._kinds = columns
         self._columns: dict[str, NDArray[Any]] = {}  # made when first needed
         self._views: dict[str, NDArray[Any]] = {}  # to read, made when first asked for
         self._is_used = np.zeros(0, dtype=bool)
-        self._used: NDArray[np.int64] | None = None  # found when first asked for
+        self._used: NDArray[Any] | None = None  # found when first asked for
         self._high = 0  # slots from here on were never used
         self._released: list[int] = []  # a heap
 
@@ -53,6 +60,15 @@ class Columns:
             self._grow(0)
         return self._columns[column]
 
+    def __contains__(self, column: str) -> bool:
+        return column in self._kinds
+
+    def add(self, column: str, value: float) -> None:
+        """Begin one more column of numbers, with this one in every slot."""
+        self.open(next(iter(self._kinds)))
+        self._kinds[column] = (), np.dtype(float)
+        self._columns[column] = np.full(self.capacity, value)
+
     def __len__(self) -> int:
         return self._high - len(self._released)
 
@@ -62,19 +78,24 @@ class Columns:
         return len(self._is_used)
 
     @property
-    def used(self) -> NDArray[np.int64]:
+    def used(self) -> NDArray[Any]:
         """The slots in use, ascending; to read."""
         if self._used is None:
-            self._used = self._is_used.nonzero()[0].astype(np.int64, copy=False)
+            self._used = self._is_used.nonzero()[0].astype(self._slot, copy=False)
         return self._used
 
-    def take(self, n: int) -> NDArray[np.int64]:
+    def take(self, n: int) -> NDArray[Any]:
         """Return `n` zeroed slots, released ones first, growing if there are too few."""
+        if self._high + n > np.iinfo(self._slot).max:
+            raise DataError(
+                f"{self._high + n:,} rows are more than one process can number, "
+                f"{np.iinfo(self._slot).max:,}; spread the nodes over more ranks (engine='mpi')."
+            )
         reused = [heapq.heappop(self._released) for _ in range(min(n, len(self._released)))]
         fresh, old = n - len(reused), self.capacity
         if self._high + fresh > old:
             self._grow(max(self._high + fresh, 2 * old))
-        slots = np.arange(self._high - len(reused), self._high + fresh, dtype=np.int64)
+        slots = np.arange(self._high - len(reused), self._high + fresh, dtype=self._slot)
         slots[: len(reused)] = reused
         places = slots if reused else slice(self._high, self._high + fresh)
         self._is_used[places] = True
@@ -85,7 +106,7 @@ class Columns:
         self._high += fresh
         return slots
 
-    def release(self, slots: NDArray[np.int64]) -> None:
+    def release(self, slots: NDArray[Any]) -> None:
         """Give slots back."""
         self._is_used[slots] = False
         self._used = None
@@ -108,7 +129,12 @@ class Columns:
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Take over what `dump` returned."""
-        self._columns = {name: arrays[name] for name in self._kinds}
+        for name, values in arrays.items():
+            if name != "is_used":
+                self._kinds.setdefault(name, (values.shape[1:], values.dtype))
+        self._columns = {
+            name: arrays[name].astype(dtype, copy=False) for name, (_, dtype) in self._kinds.items()
+        }
         self._views.clear()
         self._is_used = arrays["is_used"].astype(bool)
         self._used = None

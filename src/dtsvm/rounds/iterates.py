@@ -54,14 +54,14 @@ class Iterates:
         for agent in agents.tolist():
             slots = self.tables.row_slots[agent]
             dual = self.rows.open("dual")
-            dual[slots] = np.minimum(dual[slots] * ratio, self.rows["box"][slots])
+            dual[slots] = np.minimum(dual[slots] * ratio, self.tables.boxes(np.array([agent])))
             self.rows.open("until")[slots] = 0.0
         self.agents.open("pull")[agents] *= ratio
 
-    def forget_rows(self, agent: int, slots: Slots) -> None:
+    def forget_rows(self, agent: int, slots: NDArray[np.int32]) -> None:
         """Take the pull of rows that are about to go."""
         gone = np.zeros(self.tables.n_features + 1)
-        compiled.pull(self.tables.record(), slots, self.rows["at"][slots], gone)
+        compiled.pull(self.tables.record(), slots, gone)
         self.agents.open("pull")[agent] -= gone
 
     def begin_at(self, agent: int, estimate: Floats, dual: Floats | None = None) -> None:
@@ -70,9 +70,9 @@ class Iterates:
         if dual is None:
             return
         slots = self.tables.row_slots[agent]
-        self.rows.open("dual")[slots] = np.clip(dual, 0.0, self.rows["box"][slots])
+        self.rows.open("dual")[slots] = np.clip(dual, 0.0, self.tables.boxes(np.array([agent])))
         sums = np.zeros(self.tables.n_features + 1)
-        compiled.pull(self.tables.record(), slots, self.rows["at"][slots], sums)
+        compiled.pull(self.tables.record(), slots, sums)
         self.agents.open("pull")[agent] = sums
 
     def begin_end(self, end: int, penalty: Floats, edge_state: Floats) -> None:

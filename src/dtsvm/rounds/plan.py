@@ -68,7 +68,7 @@ class Plan:
     agents: Any
     ends: Any
     n_rows: Slots  # by agent slot
-    row_order: Slots  # slots of all rows, one agent's after the other's
+    row_order: NDArray[np.int32]  # slots of all rows, one agent's after the other's
     end_order: Slots  # slots of all ends, likewise
     start: Floats  # (·, 2), ρ begun with, by agent slot
     reg: Floats  # (·, 3), by agent slot
@@ -151,9 +151,8 @@ def derive(
     `has_light_bias` : whether biases begin as `penalty.light_bias` says.
     """
     capacity, used = tables.agents.capacity, tables.agents.used
-    row_lists = [tables.row_slots[a] for a in used.tolist()]
-    row_order = np.concatenate(row_lists) if row_lists else np.zeros(0, np.int64)
-    first_row, n_rows = _segments(capacity, used, [len(rows) for rows in row_lists])
+    row_order = tables.lay_rows(used)
+    first_row, n_rows = _segments(capacity, used, [len(tables.row_slots[a]) for a in used.tolist()])
     ids, twin, owner = tables.ends.used, tables.ends["twin"], tables.ends["owner"]
     # By owner, then by the other end's node and task: sums have one order.
     end_order = compiled.order_by(ids, owner, tables.ends["other_node"], tables.ends["other_task"])
@@ -173,14 +172,14 @@ def derive(
     reg = _regularisers(tables, square)
     columns = {
         **{name: tables.agents.open(name) for name in ITERATES},
-        "is_relay": tables.agents.open("is_relay"), "used": used,
+        "is_relay": tables.agents.open("is_relay"), "C": tables.agents["C"], "used": used,
         "first_row": first_row, "n_rows": n_rows, "first_end": first_end, "n_ends": n_ends,
         "has_offset": has_offset, "start": start, "size": size, "reg": reg,
         "n_listed": np.zeros(capacity, np.int64), "wake": np.full(capacity, -1.0),
     }  # fmt: skip
-    rows = tables.record(row_order, np.zeros(len(row_order), np.int32))
     return Plan(
-        tables, used, firsts, sets, *parts, size, _traffic(tables, firsts), rows,
+        tables, used, firsts, sets, *parts, size, _traffic(tables, firsts),
+        tables.record(row_order),
         compiled.Agents(columns), ends, n_rows, row_order, end_order, start, reg,
         boxes, (columns, ends_over), set_number,
     )  # fmt: skip
@@ -250,15 +249,15 @@ def _split(used: Slots, part: Slots) -> tuple[list[Slots], Slots]:
 def row_sums(tables: Tables, agents: Slots) -> Floats:
     """Count each agent's rows and add up their ‖x‖² and boxes: (agent, 3)."""
     found = np.zeros((len(agents), 3))
-    norms, box = tables.rows["norms"], tables.rows["box"]
+    norms = tables.rows["norms"]
     for i, a in enumerate(agents.tolist()):
         mine = tables.row_slots[a]
-        found[i] = len(mine), norms[mine].sum(), box[mine].sum()
+        found[i] = len(mine), norms[mine].sum(), tables.boxes(agents[i : i + 1]).sum()
     return found
 
 
 def _set_sums(
-    tables: Tables, sets: list[Slots], row_order: Slots, elsewhere: Elsewhere
+    tables: Tables, sets: list[Slots], row_order: NDArray[np.int32], elsewhere: Elsewhere
 ) -> list[tuple[int, float, float]]:
     """Count every set's rows and add up their ‖x‖² and boxes: of many rows, agent by agent."""
     found = elsewhere.row_sums
@@ -272,21 +271,20 @@ def _set_sums(
 
 
 def _few_sums(
-    tables: Tables, agents: Slots, row_order: Slots, known: dict[int, Floats]
+    tables: Tables, agents: Slots, row_order: NDArray[np.int32], known: dict[int, Floats]
 ) -> tuple[int, float, float]:
     """The same of one set, row after row; some may be known from elsewhere."""
-    rows = tables.rows
+    norms = tables.rows["norms"]
     if len(agents) == len(tables.agents) and not known:
-        norms, box = rows["norms"][row_order], rows["box"][row_order]
+        mine, box = norms[row_order], tables.boxes(agents)
     else:
-        slots = [tables.row_slots[a] for a in agents.tolist()]
-        norms, box = (
-            np.concatenate(
-                [known[a][:, i] if a in known else rows[name][mine]
-                 for a, mine in zip(agents.tolist(), slots, strict=True)]
-            ) for i, name in enumerate(("norms", "box"))
-        )  # fmt: skip
-    return len(norms), float(norms.sum()), float(box.sum())
+        mine = np.concatenate(
+            [known[a][:, 0] if a in known else norms[tables.row_slots[a]] for a in agents.tolist()]
+        )
+        box = np.concatenate(
+            [known[a][:, 1] if a in known else tables.boxes(np.array([a])) for a in agents.tolist()]
+        )
+    return len(mine), float(mine.sum()), float(box.sum())
 
 
 def _squares(

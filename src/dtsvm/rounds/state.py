@@ -133,10 +133,10 @@ class State:
     def adopt_rows(
         self,
         X: Any,
-        y: Floats,
-        agent: Slots,
+        y: NDArray[Any],
+        agent: NDArray[Any],
         weight: Floats | None = None,
-        at: Slots | None = None,
+        at: NDArray[Any] | None = None,
     ) -> None:
         """Take over all rows at once: see `Tables.adopt_rows`."""
         self.tables.adopt_rows(X, y, agent, weight, at)
@@ -222,7 +222,7 @@ class State:
         compiled.renew(plan.rows, plan.agents, plan.ends, record, has_leapt)
 
     @property
-    def row_slots(self) -> dict[int, Slots]:
+    def row_slots(self) -> dict[int, NDArray[np.int32]]:
         """Slots of each agent's rows."""
         return self.tables.row_slots
 

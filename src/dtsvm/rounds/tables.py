@@ -19,6 +19,7 @@ from dtsvm.rounds.matrix import Matrix
 __all__ = ["BIASES", "Tables"]
 
 Slots = NDArray[np.int64]
+RowSlots = NDArray[np.int32]
 Floats = NDArray[np.float64]
 BIASES = ("task", "common", "mixed")  # by what `Tables.agents["bias"]` says
 
@@ -39,9 +40,9 @@ class Tables:
         self.n_features = n_features
         self.matrix = Matrix(n_features, dtype)
         self.rows = Columns(
-            at=((), np.int64), y=((), float), weight=((), float), box=((), float),
+            np.int32, at=((), np.int32), y=((), np.int8),
             dual=((), float), norms=((), float), until=((), float),
-        )  # fmt: skip
+        )  # fmt: skip  # and `weight`, once a row has another than 1
         self.agents = Columns(
             node=((), np.int64), task=((), np.int64), is_relay=((), np.uint8),
             C=((), float), reg=((2,), float), bias=((), np.int8),
@@ -56,7 +57,7 @@ class Tables:
             is_across=((), np.uint8), other_node=((), np.int64), other_task=((), np.int64),
             penalty=((2,), float), state=((2, p1), float), residual=((3, 2), float),
         )  # fmt: skip
-        self.row_slots: dict[int, Slots] = {}
+        self.row_slots: dict[int, RowSlots] = {}
 
     # Agents and links
 
@@ -72,7 +73,7 @@ class Tables:
         self.agents.open("hold")[slots] = 1.0
         self.agents.open("care")[slots] = 1
         self._write_settings(slots, settings)
-        self.row_slots |= dict.fromkeys(slots.tolist(), np.zeros(0, np.int64))
+        self.row_slots |= dict.fromkeys(slots.tolist(), np.zeros(0, np.int32))
         return slots
 
     def _write_settings(self, slots: Slots, settings: Settings) -> None:
@@ -83,9 +84,6 @@ class Tables:
     def set(self, slots: Slots, settings: Settings) -> None:
         """Let agents go on with other settings."""
         self._write_settings(slots, settings)
-        some = [np.zeros(0, np.int64), *(self.row_slots[agent] for agent in slots.tolist())]
-        mine = np.concatenate(some)
-        self.rows.open("box")[mine] = settings.C * self.rows["weight"][mine]
 
     def promote(self, relay: int) -> None:
         """Let a relay take part: from now on it counts."""
@@ -147,44 +145,73 @@ class Tables:
     def adopt_rows(
         self,
         X: Any,
-        y: Floats,
-        agent: Slots,
+        y: NDArray[Any],
+        agent: NDArray[Any],
         weight: Floats | None = None,
-        at: Slots | None = None,
+        at: NDArray[Any] | None = None,
     ) -> None:
         """Take over all rows at once, see `Matrix.adopt`; `agent[i]` is the agent of row i.
 
         The rows of one agent may lie anywhere; their other numbers are put side by side. With `at`
         the i-th entry is row at[i] of X: a row may be of several agents, or of none.
         """
-        order, starts = compiled.arrange(agent, self.agents.capacity)
+        order, starts = compiled.arrange(agent.astype(np.int32, copy=False), self.agents.capacity)
         places = self.matrix.adopt(X, order if at is None else at[order])
         slots = self._write_rows(places, y[order], None if weight is None else weight[order])
         edges = starts.tolist()
         for owner in self.row_slots:
             self.row_slots[owner] = slots[edges[owner] : edges[owner + 1]]
-        box = self.agents["C"][agent[order]]
-        if weight is not None:
-            box *= self.rows["weight"][slots]
-        self.rows.open("box")[slots] = box
 
-    def add_rows(self, agent: int, X: Any, y: Floats, weight: Floats | None = None) -> None:
+    def add_rows(self, agent: int, X: Any, y: NDArray[Any], weight: Floats | None = None) -> None:
         """Give an agent more rows."""
         self.share_rows(agent, self.matrix.add(X), y, weight)
 
-    def share_rows(self, agent: int, at: Slots, y: Floats, weight: Floats | None = None) -> None:
+    def share_rows(
+        self, agent: int, at: NDArray[Any], y: NDArray[Any], weight: Floats | None = None
+    ) -> None:
         """Give an agent rows that lie at these places already, under labels of its own."""
         slots = self._write_rows(at, y, weight)
-        self.rows.open("box")[slots] = self.agents["C"][agent] * self.rows["weight"][slots]
         self.row_slots[agent] = np.concatenate([self.row_slots[agent], slots])
 
-    def _write_rows(self, at: Slots, y: Floats, weight: Floats | None) -> Slots:
+    def _write_rows(self, at: NDArray[Any], y: NDArray[Any], weight: Floats | None) -> RowSlots:
         slots = self.rows.take(len(y))
-        self.rows.open("at")[slots] = at
-        self.rows.open("y")[slots] = y
-        self.rows.open("weight")[slots] = 1.0 if weight is None else weight
-        compiled.squared_norms(self.record(), slots, at)
+        places = slice(slots[0], slots[-1] + 1) if _are_in_turn(slots) else slots
+        self.rows.open("at")[places] = at
+        self.rows.open("y")[places] = y
+        if weight is not None and "weight" not in self.rows and (weight != 1.0).any():
+            self.rows.add("weight", 1.0)
+        if "weight" in self.rows:
+            self.rows.open("weight")[places] = 1.0 if weight is None else weight
+        compiled.squared_norms(self.record(), slots)
         return slots
+
+    def weights(self, slots: RowSlots) -> Floats:
+        """What these rows' losses are multiplied by."""
+        if "weight" in self.rows:
+            return np.array(self.rows["weight"][slots])
+        return np.ones(len(slots))
+
+    def boxes(self, agents: Slots) -> Floats:
+        """The most that λ of these agents' rows may be, one agent's after the other's."""
+        counts = [len(self.row_slots[agent]) for agent in agents.tolist()]
+        box: Floats = np.repeat(self.agents["C"][agents], counts)
+        if "weight" in self.rows:
+            box *= self.rows["weight"][self.slots_of(agents)]
+        return box
+
+    def slots_of(self, agents: Slots) -> RowSlots:
+        """Return the slots of these agents' rows, one agent's after the other's."""
+        lists = [self.row_slots[agent] for agent in agents.tolist()]
+        return np.concatenate(lists) if lists else np.zeros(0, np.int32)
+
+    def lay_rows(self, agents: Slots) -> RowSlots:
+        """Return the same; from now on what each agent has of it are its slots."""
+        order = self.slots_of(agents)
+        end = 0
+        for agent in agents.tolist():
+            begin, end = end, end + len(self.row_slots[agent])
+            self.row_slots[agent] = order[begin:end]
+        return order
 
     def drop_rows(self, agent: int, is_dropped: NDArray[np.bool_]) -> None:
         """Take rows away from an agent."""
@@ -192,7 +219,7 @@ class Tables:
         self.row_slots[agent] = slots[~is_dropped]
         self._release_rows(slots[is_dropped])
 
-    def _release_rows(self, slots: Slots) -> None:
+    def _release_rows(self, slots: RowSlots) -> None:
         self.rows.release(slots)
         places = self.rows["at"][slots]
         still = self.rows["at"][self.rows.used]
@@ -201,14 +228,19 @@ class Tables:
     def rows_of(self, agent: int) -> tuple[Any, Floats]:
         """Return a copy of an agent's rows and labels."""
         slots = self.row_slots[agent]
-        return self.matrix.rows(self.rows["at"][slots]), self.rows["y"][slots]
+        return self.matrix.rows(self.rows["at"][slots]), self.rows["y"][slots].astype(float)
 
-    def record(self, ids: Slots | None = None, listed: NDArray[np.int32] | None = None) -> Any:
+    def record(self, ids: RowSlots | None = None) -> Any:
         """View the rows as compiled code takes them, those in `ids` one agent's after another's."""
         rows = self.rows
-        none = np.zeros(0, np.int64)
-        numbers = {name: rows.open(name) for name in ("y", "box", "dual", "norms", "until")}
-        numbers["ids"] = none if ids is None else ids
-        numbers["at"] = none if ids is None else rows["at"][ids]
-        numbers["listed"] = np.zeros(0, np.int32) if listed is None else listed
+        numbers = {name: rows.open(name) for name in ("at", "y", "dual", "norms", "until")}
+        if "weight" in rows:
+            numbers["weight"] = rows.open("weight")
+        numbers["ids"] = np.zeros(0, np.int32) if ids is None else ids
+        numbers["listed"] = np.zeros(len(numbers["ids"]), np.int32)
         return compiled.Rows(self.matrix.X, numbers)
+
+
+def _are_in_turn(slots: RowSlots) -> bool:
+    """Whether slots, which ascend, leave none out."""
+    return bool(len(slots) and slots[-1] - slots[0] == len(slots) - 1)

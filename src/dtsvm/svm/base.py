@@ -24,9 +24,8 @@ from dtsvm.data.labels import (
     find_labels,
     name_array,
     name_classes,
-    task_codes,
 )
-from dtsvm.errors import DataError, NotConvergedWarning
+from dtsvm.errors import NotConvergedWarning
 from dtsvm.problem import Columns, Model, Network
 from dtsvm.problem.settings import count, positive
 from dtsvm.rounds import Info, Status
@@ -34,9 +33,9 @@ from dtsvm.svm.answers import Answers, unknown_name, unsaid_task
 from dtsvm.svm.company import find_company
 from dtsvm.svm.frames import take_column
 from dtsvm.svm.probability import deal_folds, held_out_tasks, with_sigmoids
-from dtsvm.svm.rows import company_rows, estimator_rows, row_weights
+from dtsvm.svm.rows import company_rows, counted_rows, estimator_rows, row_weights
 from dtsvm.svm.session import Session
-from dtsvm.svm.training import Training
+from dtsvm.svm.training import Training, narrow_codes, number_pairs
 from dtsvm.svm.weights import weighted
 
 __all__ = ["ConsensusSVM", "Levels"]
@@ -190,7 +189,7 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
 
     def _levels(self, values: ArrayLike | None, n_rows: int, name: str) -> Levels:
         if values is None:
-            return [0], np.zeros(n_rows, np.int64)
+            return [0], np.zeros(n_rows, np.int32)
         return encode_levels(values, n_rows, name)
 
     def _table(
@@ -213,29 +212,27 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
         rows, labels = company_rows(company, self, X, y, is_first)
         n = rows.shape[0]
         what = company.levels(self._levels(task, n, "task"), "task")
-        where = company.levels(self._levels(node, n, "node"), "node")
         weight = row_weights(sample_weight, n)
-        at = np.arange(n) if weight is None else np.flatnonzero(weight)
-        if not company.largest(len(at)):
-            raise DataError(
-                "The sample_weight of all rows is zero; a classifier needs rows that count."
-            )
-        network, where = self._place(where, has_nodes=node is not None)
-        own = company.own(where[1][at], where[0], network)
-        at = at if own is None else at[own]
-        some = slice(None) if len(at) == n else at  # no copies of what is there already
-        labels, what, node_of = labels[some], (what[0], what[1][some]), where[1][some]
+        at = counted_rows(weight, n, company)
+        network, (nodes, node_of) = self._place(
+            company.levels(self._levels(node, n, "node"), "node"), has_nodes=node is not None
+        )
+        own = company.own(node_of if at is None else node_of[at], nodes, network)
+        at = at if own is None else own if at is None else at[own]
+        some = slice(None) if at is None else at  # no copies of what is there already
+        labels, what = labels[some], (what[0], what[1][some].astype(np.int32, copy=False))
+        node_of = node_of[some].astype(np.int32, copy=False)
         if find is None:
             check_positive(self.positive, what[0])
             found = company.labels(find_labels(labels, what))
             classes = name_classes(what[0], found, self.positive, is_named=task is not None)
         else:
             classes = find(labels, what)
-        weight = None if weight is None else weight[at]
+        weight = None if weight is None else weight[some]
         table = Training(
-            rows, at, *what, where[0], node_of, classes, task_codes(labels, what, classes),
+            rows, at, *what, nodes, node_of, classes, narrow_codes(labels, what, classes),
             self._groups(what[0]), weight, weight,
-            company.held(node_of * len(what[0]) + what[1]), company,
+            company.held(number_pairs(node_of, what[1], (len(nodes), len(what[0])))), company,
         )  # fmt: skip
         return weighted(table, self.class_weight), network
 

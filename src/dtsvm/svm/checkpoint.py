@@ -26,7 +26,7 @@ from dtsvm.svm.presence import Event
 
 __all__ = ["from_bytes", "load", "resume", "save", "to_bytes"]
 
-FORMAT, VERSION = "dtsvm session", 7
+FORMAT, VERSION = "dtsvm session", 8
 Arrays = dict[str, NDArray[Any]]
 BROKEN = (OSError, ValueError, EOFError, zipfile.BadZipFile, KeyError)
 # What must be as it was, and what is said if it is not.
@@ -64,7 +64,7 @@ def to_bytes(live: Holding, *, has_features: bool = True) -> bytes:
     tables = ("rows", "agents", "ends", *(["matrix"] if has_features else []))
     arrays = _arrays(live, tables, owners, has_features)
     arrays["row_owner"] = np.repeat(owners, [len(members.state.row_slots[a]) for a in owners])
-    arrays["row_slot"] = np.concatenate([np.zeros(0, np.int64), *members.state.row_slots.values()])
+    arrays["row_slot"] = np.concatenate([np.zeros(0, np.int32), *members.state.row_slots.values()])
     arrays["digest"] = np.frombuffer(digest_of(arrays), np.uint8)
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **arrays)
@@ -146,11 +146,7 @@ def resume(live: Holding, path: str | PathLike[str]) -> None:
     for agent, mine in members.state.row_slots.items():
         theirs = slot[order[ends[agent - 1] if agent else 0 : ends[agent]]]
         is_here = members.state.is_here(agent)
-        same = len(mine) == len(theirs) and all(
-            np.array_equal(rows[name][mine], arrays[f"rows.{name}"][theirs])
-            for name in ("y", "weight", "norms")
-        )
-        if is_here and not same:
+        if is_here and not _are_same(members.state.tables, mine, arrays, theirs):
             raise ModelFileError(
                 f"{os.fspath(path)!r} keeps a training on other rows: remove it to begin anew."
             )
@@ -158,6 +154,17 @@ def resume(live: Holding, path: str | PathLike[str]) -> None:
             rows.open(name)[mine] = arrays[f"rows.{name}"][theirs]
     _restore_numbers(members, arrays)
     memory.restore(head["memory"], np.array(arrays["history"]))
+
+
+def _are_same(tables: Any, mine: NDArray[Any], arrays: Arrays, theirs: NDArray[Any]) -> bool:
+    """Whether rows here are those in a file, as far as it says."""
+    if len(mine) != len(theirs):
+        return False
+    weight = arrays["rows.weight"][theirs] if "rows.weight" in arrays else 1.0
+    return bool((tables.weights(mine) == weight).all()) and all(
+        np.array_equal(tables.rows[name][mine], arrays[f"rows.{name}"][theirs])
+        for name in ("y", "norms")
+    )
 
 
 def _describe(live: Holding) -> dict[str, Any]:
@@ -191,7 +198,7 @@ def _restore_members(live: Holding, head: dict[str, Any], arrays: Arrays) -> Mem
         return members
     for name in ("matrix", "rows"):
         _tables(members)[name].restore(_part(arrays, name))
-    slots, owner = arrays["row_slot"], arrays["row_owner"]
+    slots, owner = arrays["row_slot"].astype(np.int32), arrays["row_owner"]
     tables = members.state.tables
     tables.row_slots = {a: slots[owner == a] for a in head["owners"]}
     return members

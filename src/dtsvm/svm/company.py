@@ -67,11 +67,11 @@ class Alone:
         """Join the labels of every task."""
         return found
 
-    def held(self, pairs: Ints) -> Ints | None:
+    def held(self, pairs: NDArray[Any]) -> Ints | None:
         """Join who holds what, as numbers; None if there is nobody else."""
         return None
 
-    def distinct(self, numbers: Ints) -> Ints:
+    def distinct(self, numbers: NDArray[Any]) -> Ints:
         """Return the different numbers that occur at any process, ascending."""
         return np.unique(numbers)
 
@@ -145,7 +145,7 @@ class Ranks(Alone):
         from dtsvm.runtime.mpi.place import place_nodes
 
         position = {name: i for i, name in enumerate(network.nodes)}
-        place = np.array([position[name] for name in nodes], np.int64)
+        place = np.array([position[name] for name in nodes], np.int32)
         mine = np.bincount(place[node], minlength=len(position)).astype(np.int64)
         least, most = np.empty_like(mine), np.empty_like(mine)
         self.comm.Allreduce(mine, least, MPI.MIN)
@@ -176,11 +176,11 @@ class Ranks(Alone):
         return [distinct([label for some in several for label in some[t]])
                 for t in range(len(found))]  # fmt: skip
 
-    def held(self, pairs: Ints) -> Ints | None:
+    def held(self, pairs: NDArray[Any]) -> Ints | None:
         """Join who holds what."""
         return self.distinct(pairs)
 
-    def distinct(self, numbers: Ints) -> Ints:
+    def distinct(self, numbers: NDArray[Any]) -> Ints:
         """Return the different numbers that occur at any rank."""
         return np.unique(self.stack(np.unique(numbers).astype(np.float64)).astype(np.int64))
 

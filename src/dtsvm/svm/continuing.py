@@ -135,7 +135,7 @@ def _feed(session: Session, table: Training) -> None:
             mine = np.flatnonzero((table.node == v) & (table.task == t))
             if not len(mine):
                 continue
-            rows = table.X[table.at[mine]]
+            rows = table.X[table.places(mine)]
             labels = [table.classes[task][k] for k in table.codes[mine].tolist()]
             weight = None if table.weight is None else table.weight[mine]
             if task in session.tasks and node in session._holders(task):

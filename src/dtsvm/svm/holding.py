@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dtsvm.data.memory import give_back
 from dtsvm.problem.questions import ask, question_groups, side
 from dtsvm.rounds import Membership
 from dtsvm.svm.engines import begin
@@ -49,9 +50,10 @@ class Holding(Reachable):
         slots = members.enter_all(spread.agents, self._start.links)
         if len(spread.agents) == len(self._start) * len(group) and self._start.is_connected:
             self._is_checked = True  # all are everywhere, so they hear each other
-        members.state.adopt_rows(
-            table.X, spread.side, slots[spread.agent], spread.weight, spread.at
-        )
+        agent = slots.astype(np.int32)[spread.agent]
+        members.state.adopt_rows(table.X, spread.side, agent, spread.weight, spread.at)
+        del spread, agent
+        give_back(len(table.node) * 8 * table.X.shape[1])
 
     def _begin(self, task: Task, classes: tuple[Any, ...]) -> None:
         self._classes[task] = classes

@@ -18,7 +18,7 @@ from scipy.sparse import issparse
 from dtsvm.data.folds import cell_name, deal
 from dtsvm.problem import TaskModel
 from dtsvm.problem.sigmoid import fit_sigmoids, sigmoid_counts, sigmoid_sums
-from dtsvm.svm.training import Training
+from dtsvm.svm.training import Training, number_pairs
 
 __all__ = ["HeldOut", "deal_folds", "held_out_tasks", "with_sigmoids"]
 
@@ -47,7 +47,8 @@ def deal_folds(table: Training, n_folds: int) -> Ints:
     """Return each row's fold: at every node rows of one task and label are dealt in turn."""
     n_tasks, most = len(table.tasks), int(table.codes.max(initial=0)) + 1
     cells, cell = np.unique(
-        (table.node * n_tasks + table.task) * most + table.codes, return_inverse=True
+        (table.node.astype(np.int64) * n_tasks + table.task) * most + table.codes,
+        return_inverse=True,
     )
     names = [
         cell_name(table.nodes[c // most // n_tasks], table.tasks[c // most % n_tasks], c % most)
@@ -67,12 +68,13 @@ def held_out_tasks(table: Training, fold: Ints) -> Training:
     groups = [[HeldOut(task, f) for task in group] for f in folds for group in table.groups]
     every = table.held
     if every is None:
-        every = np.unique(table.node * n_tasks + table.task)
+        shape = len(table.nodes), n_tasks
+        every = np.unique(number_pairs(table.node, table.task, shape)).astype(np.int64)
     n_all = n_tasks * len(kept)
     held = [every // n_tasks * n_all + k * n_tasks + every % n_tasks for k in range(len(kept))]
     return replace(
         table,
-        at=table.at[rows],
+        at=table.places(rows),
         tasks=[*table.tasks, *names],
         task=table.task[rows] + n_tasks * lane,
         node=table.node[rows],
@@ -124,7 +126,7 @@ def _out_of_fold(held: tuple[TaskModel, ...], table: Training, fold: Ints, width
     for k, one in enumerate(held):
         mine = np.flatnonzero((table.task == k % n_tasks) & (fold == k // n_tasks))
         if len(mine):
-            values[mine, : one.n_classifiers] = _decide(one, table.X[table.at[mine]])
+            values[mine, : one.n_classifiers] = _decide(one, table.X[table.places(mine)])
     return values
 
 

@@ -23,7 +23,7 @@ __all__ = ["rows_at_ranks", "take_rows", "write_at_ranks"]
 
 Arrays = dict[str, NDArray[Any]]
 Ints = NDArray[np.int64]
-ROW_COLUMNS = ("at", "y", "weight", "box", "dual", "norms", "until")
+ROW_COLUMNS = ("at", "y", "dual", "norms", "until")
 
 
 def rows_at_ranks(members: Membership, memory: Any) -> tuple[Arrays, dict[str, Any]]:
@@ -37,15 +37,18 @@ def rows_at_ranks(members: Membership, memory: Any) -> tuple[Arrays, dict[str, A
     used = state.tables.agents.used
     rank = state.ranks(used)
     own, order = used[rank == comm.rank], used[np.argsort(rank, kind="stable")]
-    lists = [state.tables.row_slots[a] for a in own.tolist()]
-    counts = gather_rows(comm, np.array([len(one) for one in lists])).astype(np.int64)
-    slots = np.concatenate([np.zeros(0, np.int64), *lists])
-    places, index = np.unique(state.tables.rows["at"][slots], return_inverse=True)
+    tables = state.tables
+    own_counts = np.array([len(tables.row_slots[a]) for a in own.tolist()])
+    counts = gather_rows(comm, own_counts).astype(np.int64)
+    slots = tables.slots_of(own)
+    places, index = np.unique(tables.rows["at"][slots], return_inverse=True)
     first = int(gather_rows(comm, np.array([len(places)]))[: comm.rank].sum())
-    mine: dict[str, Any] = {f"rows.{name}": state.tables.rows[name][slots] for name in ROW_COLUMNS}
+    mine: dict[str, Any] = {f"rows.{name}": tables.rows[name][slots] for name in ROW_COLUMNS}
     mine["rows.at"] = index.astype(np.int64) + first
+    if gather_rows(comm, np.array([float("weight" in tables.rows)])).any():
+        mine["rows.weight"] = tables.weights(slots)
     mine["rows.is_used"] = np.ones(len(slots), bool)
-    mine |= _features(state.tables.matrix, places, comm)
+    mine |= _features(tables.matrix, places, comm)
     known: Arrays = {
         "row_owner": np.repeat(order, counts),
         "row_slot": np.arange(int(counts.sum())),
@@ -132,13 +135,15 @@ def take_rows(members: Membership, arrays: Arrays, owners: list[int]) -> None:
     owner, slot = np.asarray(arrays["row_owner"]), np.asarray(arrays["row_slot"])
     state.place_by_rows(owner)
     tables = state.tables
-    tables.row_slots = {a: np.zeros(0, np.int64) for a in owners}
+    tables.row_slots = {a: np.zeros(0, np.int32) for a in owners}
     here = state.ranks(owner) == state.comm.rank
     mine, theirs = owner[here], slot[here]
     places, at = np.unique(arrays["rows.at"][theirs], return_inverse=True)
     tables.matrix.restore(_taken(arrays, places))
+    if "rows.weight" in arrays:
+        tables.rows.add("weight", 1.0)
     slots = tables.rows.take(len(mine))
-    for name in ROW_COLUMNS:
+    for name in (*ROW_COLUMNS, "weight") if "weight" in tables.rows else ROW_COLUMNS:
         values = at if name == "at" else arrays[f"rows.{name}"][theirs]
         tables.rows.open(name)[slots] = values
     order = np.argsort(mine, kind="stable")

@@ -15,7 +15,7 @@ from dtsvm.data.labels import are_labels, known_labels
 from dtsvm.errors import DataError
 from dtsvm.svm.company import Alone
 
-__all__ = ["company_rows", "estimator_rows", "row_weights", "session_rows"]
+__all__ = ["company_rows", "counted_rows", "estimator_rows", "row_weights", "session_rows"]
 
 DTYPES = [np.float64, np.float32]
 
@@ -133,6 +133,18 @@ def row_weights(weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64] | 
             "negative."
         )
     return found
+
+
+def counted_rows(
+    weight: NDArray[np.float64] | None, n_rows: int, company: Alone
+) -> NDArray[np.int64] | None:
+    """Return which rows count, None if all do; refuse weights of which all are 0."""
+    at = None if weight is None or weight.all() else np.flatnonzero(weight)
+    if not company.largest(n_rows if at is None else len(at)):
+        raise DataError(
+            "The sample_weight of all rows is zero; a classifier needs rows that count."
+        )
+    return at
 
 
 def _canonical(rows: Any) -> Any:

@@ -9,12 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dtsvm.kernel import compiled
+from dtsvm.data.labels import task_codes
+from dtsvm.errors import DataError
 from dtsvm.svm.company import Alone
 
-__all__ = ["Spread", "Training"]
+__all__ = ["Spread", "Training", "narrow_codes", "number_pairs"]
 
-Ints = NDArray[np.int64]
+Ints = NDArray[Any]  # as narrow as they may be: there is one for every row
+MOST_PAIRS = np.iinfo(np.int32).max
 Floats = NDArray[np.float64]
 
 
@@ -22,13 +24,14 @@ class Spread(NamedTuple):
     """The rows of every agent: a row belongs to as many agents as its task asks questions.
 
     agents : the (node, question) pairs. agent : whose each entry is, a position among them.
-    at : which row of X it is. side : ±1. weight : what its loss is multiplied by, if not 1.
+    at : which row of X it is; None if the i-th is row i. side : ±1.
+    weight : what its loss is multiplied by, if not 1.
     """
 
     agents: list[tuple[Hashable, Hashable]]
-    agent: Ints
-    at: Ints
-    side: Floats
+    agent: NDArray[np.int32]
+    at: Ints | None
+    side: NDArray[np.int8]
     weight: Floats | None
 
 
@@ -40,8 +43,8 @@ class Training:
     ----------
     X : ndarray or CSR of shape (n, n_features)
         Features, where the caller has them.
-    at : ndarray of int
-        Which rows of X take part; what follows is theirs.
+    at : ndarray of int, optional
+        Which rows of X take part, None for all; what follows is theirs.
     tasks, task : list and ndarray of int
         The tasks, and each row's.
     nodes, node : list and ndarray of int
@@ -63,7 +66,7 @@ class Training:
     """
 
     X: Any
-    at: Ints
+    at: Ints | None
     tasks: list[Any]
     task: Ints
     nodes: list[Any]
@@ -79,25 +82,59 @@ class Training:
     def spread(self, questions: Mapping[Any, list[Hashable]]) -> Spread:
         """Give every row to an agent for each question of its task."""
         asked = [questions[task] for task in self.tasks]
-        of_rows = self.node * len(asked) + self.task
-        every = of_rows if self.held is None else np.concatenate([of_rows, self.held])
-        pairs, pair = compiled.distinct(every, len(self.nodes) * len(asked))
-        pair = pair[: len(of_rows)]
+        every = number_pairs(self.node, self.task, (len(self.nodes), len(asked)))
+        if self.held is not None:
+            every = np.concatenate([every, self.held.astype(np.int32)])
+        is_there = np.zeros(len(self.nodes) * len(asked), bool)
+        is_there[every] = True
+        pairs = np.flatnonzero(is_there)
+        pair = (is_there.cumsum(dtype=np.int32) - np.int32(1))[every[: len(self.node)]]
+        del every
         held = [(self.nodes[k // len(asked)], asked[k % len(asked)]) for k in pairs.tolist()]
         agents = [(node, question) for node, some in held for question in some]
         if len(agents) == len(held):  # one question each
-            side = np.where(self.codes == 1, 1.0, -1.0)
+            side = _sides(self.codes == 1)
             return Spread(agents, pair, self.at, side, self.weight)
         n_asked = np.array([len(some) for _, some in held])
         first = np.cumsum(n_asked) - n_asked  # the first of a pair's agents
         parts = [self._asked(pair, first, n_asked, k) for k in range(int(n_asked.max()))]
         mine, agent, side = (np.concatenate(part) for part in zip(*parts, strict=True))
         weight = None if self.weight is None else self.weight[mine]
-        return Spread(agents, agent, self.at[mine], side, weight)
+        return Spread(agents, agent.astype(np.int32), self.places(mine), side, weight)
 
-    def _asked(self, pair: Ints, first: Ints, n_asked: Ints, k: int) -> tuple[Ints, Ints, Floats]:
+    def places(self, mine: Ints) -> Ints:
+        """Return which rows of X some of those that take part are."""
+        return mine if self.at is None else self.at[mine]
+
+    def _asked(self, pair: Ints, first: Ints, n_asked: Ints, k: int) -> tuple[Ints, Ints, Ints]:
         """Return the rows of which a k-th question is asked, their agents and their sides."""
         mine = np.flatnonzero(n_asked[pair] > k)
         positive = np.where(n_asked[pair[mine]] == 1, 1, k)
-        side = np.where(self.codes[mine] == positive, 1.0, -1.0)
-        return mine, first[pair[mine]] + k, side
+        return mine, first[pair[mine]] + k, _sides(self.codes[mine] == positive)
+
+
+def number_pairs(node: Ints, task: Ints, shape: tuple[int, int]) -> NDArray[np.int32]:
+    """Number whose each row is: its node's place times the number of tasks plus its task's."""
+    n_nodes, n_tasks = shape
+    if n_nodes * n_tasks > MOST_PAIRS:
+        raise DataError(
+            f"{n_nodes:,} nodes with {n_tasks:,} tasks are more than {MOST_PAIRS:,} pairs: train "
+            "the tasks in parts."
+        )
+    found = node.astype(np.int32)
+    found *= n_tasks
+    np.add(found, task, out=found, casting="unsafe")
+    return found
+
+
+def narrow_codes(labels: NDArray[Any], what: tuple[list[Any], Ints], classes: Any) -> Ints:
+    """Return where each row's label stands among its task's, in as few bytes as will do."""
+    codes = task_codes(labels, what, classes)
+    return codes.astype(np.min_scalar_type(int(codes.max(initial=0))))
+
+
+def _sides(is_positive: NDArray[np.bool_]) -> NDArray[np.int8]:
+    """Return +1 and −1."""
+    found = is_positive.view(np.int8) * np.int8(2)
+    found -= np.int8(1)
+    return found

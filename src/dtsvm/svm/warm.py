@@ -192,8 +192,8 @@ class LiveChoice:
         nodes, tasks = list(session.nodes), list(session.tasks)
         others = find_company(session._engine)
         blocks = session._blocks(others)
-        rows = session._need_rows()[0].state.tables.rows
-        if others.largest(float((rows["weight"][rows.used] != 1.0).any())):
+        tables = session._need_rows()[0].state.tables
+        if others.largest(float((tables.weights(tables.rows.used) != 1.0).any())):
             raise DataError(
                 "Rows of this session have a sample_weight, which choose() does not know: choose "
                 "with DTSVMCV(...).fit(..., sample_weight=...)."

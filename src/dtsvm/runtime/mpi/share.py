@@ -110,10 +110,10 @@ class Share(State):
     def adopt_rows(
         self,
         X: Any,
-        y: Floats,
-        agent: Slots,
+        y: NDArray[Any],
+        agent: NDArray[Any],
         weight: Floats | None = None,
-        at: Slots | None = None,
+        at: NDArray[Any] | None = None,
     ) -> None:
         """Take over the rows of this rank's nodes: see `Tables.adopt_rows`."""
         self.place_by_rows(agent)
@@ -166,10 +166,8 @@ class Share(State):
         sums[order] = gather_rows(self.comm, row_sums(self.tables, own))
         if sums[:, 0].sum() > MANY_ROWS:
             return Elsewhere(row_sums=sums)
-        lists = [self.tables.row_slots[a] for a in own.tolist()]
-        slots = np.concatenate([np.zeros(0, np.int64), *lists])
-        rows = self.tables.rows
-        both = gather_rows(self.comm, np.stack([rows["norms"][slots], rows["box"][slots]], 1))
+        norms = self.tables.rows["norms"][self.tables.slots_of(own)]
+        both = gather_rows(self.comm, np.stack([norms, self.tables.boxes(own)], 1))
         stops = np.cumsum(sums[order, 0].astype(np.int64))
         here = set(own.tolist())
         parts = dict(zip(order.tolist(), np.split(both, stops)[:-1], strict=True))

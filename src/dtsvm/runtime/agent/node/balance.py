@@ -204,7 +204,7 @@ class Balancer:
             sums = compiled.Sums(1, self.state.n_features + 1)
             sums.arrays["common"][:], sums.arrays["specific"][0] = self.state.estimate(agent)
             compiled.tally_agent(agent, 0, plan.rows, plan.agents, sums, False)
-            box = self.state.tables.rows["box"][self.state.row_slots[agent]].sum()
+            box = self.state.tables.boxes(np.array([agent])).sum()
             beyond += float(sums.arrays["loss"][0] - box)
         return beyond
 

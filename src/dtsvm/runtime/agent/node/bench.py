@@ -368,7 +368,7 @@ class Bench:
     def box(self, lane: Lane) -> float:
         """Return Σ box of the rows here."""
         tables = self.state.tables
-        return float(tables.rows["box"][tables.row_slots[lane.slot]].sum())
+        return float(tables.boxes(np.array([lane.slot])).sum())
 
 
 def _is_possible(total: Floats, mine: Floats) -> bool:

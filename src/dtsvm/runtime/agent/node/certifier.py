@@ -262,8 +262,8 @@ class Certifier:
     def _tally(self, team: Team, look: _Look) -> Floats:
         """What the rows here contribute at the network's answer, and their total box."""
         sums = self._counted(team, look, has_room=True)
-        slots = [self.state.row_slots[a] for a in team.agents.tolist()]
-        box = sum(float(self.state.tables.rows["box"][some].sum()) for some in slots)
+        each = [self.state.tables.boxes(np.array([a])) for a in team.agents.tolist()]
+        box = sum(float(some.sum()) for some in each)
         parts = [sums[name].ravel() for name in (*BY_TASK, *WIDE)]
         return np.concatenate([*parts, [box]])
 

@@ -125,7 +125,7 @@ class Holdings:
             square = self.norm**2
         scale = np.log2(square / state.n_features) if square > 0 else 0.0
         holding.scale = int(np.clip(np.round(scale), -100, 100))
-        box = float(state.tables.rows["box"][slots].sum()) if len(slots) else 0.0
+        box = float(state.tables.boxes(np.array([holding.slot])).sum())
         if self.norm is not None:
             C = float(state.tables.agents["C"][holding.slot])
             box = C * len(slots)  # weights of classes would tell of labels

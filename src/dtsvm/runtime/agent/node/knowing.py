@@ -57,7 +57,7 @@ def _block(node: Node, task: str) -> Block:
     slots = {aspect(lane)[1:]: node.holding(lane).slot for lane in node.lanes(task, main=True)}
     first = next(iter(slots.values()))
     X, _ = tables.rows_of(first)
-    weight = np.array(tables.rows["weight"][tables.row_slots[first]])
+    weight = tables.weights(tables.row_slots[first])
     sides = {about: tables.rows_of(slot)[1] for about, slot in slots.items()}
     if (weight == 1.0).all():
         return Block(X, sides)

@@ -3,16 +3,16 @@
     python -m benchmarks.large_file --rows 10000000 --features 50 --ranks 4
 
 Writes the file (rows × features float64, 400 nodes, rows in the order of nodes) into a temporary
-folder and removes it. Every rank reads its nodes' rows as `dtsvm train --raw` does and runs a few
-rounds; printed are its rows, what they take as float64, by how much its memory grew at its peak
-beyond what imports took, and seconds: of reading the whole file in one process and letting go of
-it, of reading a share, and a round.
+folder and removes it. Every rank reads its nodes' rows as `dtsvm train` does, which prepares
+columns, and then in other processes as `dtsvm train --raw` does, and runs a few rounds; printed
+are its rows, what they take as float64, by how much its memory grew at its peak beyond what imports
+took, and seconds: of reading the whole file in one process and letting go of it, of reading a
+share, and a round.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import resource
 import subprocess
 import sys
@@ -62,7 +62,7 @@ def peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def work(path: Path, rounds: int) -> None:
+def work(path: Path, rounds: int, is_raw: bool) -> None:
     """One rank: read, train a few rounds, say what it took."""
     from dtsvm import DTSVM, Network
     from dtsvm.svm.company import find_company
@@ -74,7 +74,7 @@ def work(path: Path, rounds: int) -> None:
     import pyarrow.parquet  # noqa: F401
 
     before, began = peak(), time.perf_counter()
-    choice = Choice(label="y", node="node", is_raw=True)
+    choice = Choice(label="y", node="node", is_raw=is_raw)
     rows = read_share([path], choice, company, Network.ring).train
     read, at_read = time.perf_counter() - began, peak()
     clf = DTSVM("ring", C=1e-6, engine="mpi", max_rounds=rounds)
@@ -97,10 +97,11 @@ def main() -> None:
     parser.add_argument("--features", type=int, default=50)
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--work", type=Path)
+    parser.add_argument("--raw", action="store_true", help="at a rank: columns as they are")
+    parser.add_argument("--work", type=Path, help="a rank's work, on this file")
     asked = parser.parse_args()
     if asked.work is not None:
-        work(asked.work, asked.rounds)
+        work(asked.work, asked.rounds, asked.raw)
         return
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "rows.parquet")
@@ -112,8 +113,9 @@ def main() -> None:
         command = [str(Path(sys.executable).with_name("mpiexec")), "-n", str(asked.ranks),
                    sys.executable, "-m", "benchmarks.large_file", "--work", str(path),
                    "--rounds", str(asked.rounds)]  # fmt: skip
-        done = subprocess.run(command, check=False)
-        print(json.dumps({"exit": done.returncode}))
+        for more in ([], ["--raw"]):
+            print("as columns are:" if more else "columns prepared:", flush=True)
+            subprocess.run([*command, *more], check=True)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from dtsvm.data.columns import require_values
 from dtsvm.data.tables import Table, arrow_columns, arrow_table, npz_table, read_table, require_file
 from dtsvm.errors import DataError, did_you_mean
 
-__all__ = ["BLOCK_ROWS", "count_nodes", "map_npz", "read_blocks"]
+__all__ = ["BLOCK_ROWS", "Room", "count_nodes", "count_rows", "map_npz", "read_blocks"]
 
 BLOCK_ROWS = 1 << 14
 PAGE_BYTES = 1 << 16  # of a column read ahead; without it a whole group's column is
@@ -79,6 +79,44 @@ def read_blocks(path: Path, node: str | None, wanted: Collection[Any] | None) ->
                 for batch in file.iter_batches(BLOCK_ROWS, row_groups=[group], use_threads=False):
                     yield from _cut(arrow_table(path, arrow_columns(batch)), node, wanted)
                 importlib.import_module("pyarrow").default_memory_pool().release_unused()
+
+
+def count_rows(path: Path) -> int | None:
+    """Count a file's rows where that takes no reading of them; else None."""
+    file = _open(path)
+    if file is None:
+        return None
+    if isinstance(file, Table):
+        return file.n_rows
+    with file:
+        return int(file.metadata.num_rows)
+
+
+class Room:
+    """Arrays for all rows of some parts, filled block by block, where their number is known."""
+
+    def __init__(self, counts: list[int | None]) -> None:
+        self._n = None if None in counts or not counts else sum(n or 0 for n in counts)
+        self._arrays: dict[str, NDArray[Any]] = {}
+        self._ends: dict[str, int] = {}
+
+    def put(self, name: str, block: Any) -> Any:
+        """Copy rows to their place and return them there; what does not fit in is returned."""
+        if self._n is None or not isinstance(block, np.ndarray) or block.dtype.kind not in "biuf":
+            return block
+        dtype = np.dtype(float) if block.ndim == 2 else block.dtype
+        whole = self._arrays.setdefault(name, np.empty((self._n, *block.shape[1:]), dtype))
+        end = self._ends.get(name, 0)
+        into = whole[end : end + len(block)]
+        if into.shape != block.shape or into.dtype != dtype:
+            return block
+        into[:] = block
+        self._ends[name] = end + len(block)
+        return into
+
+    def filled(self, name: str) -> Any:
+        """Return an array if all rows are in it; else None."""
+        return self._arrays.get(name) if self._ends.get(name) == self._n else None
 
 
 def _open(path: Path) -> Any:

@@ -6,6 +6,7 @@ than its rows once. Every node's sums are made and added as one process does.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
@@ -14,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dtsvm.data import Records, Schema, agree_schemas
+from dtsvm.data.memory import LARGE_BYTES, give_back
 from dtsvm.data.records import table_records
-from dtsvm.data.shares import BLOCK_ROWS
+from dtsvm.data.shares import BLOCK_ROWS, Room
 from dtsvm.data.tables import Cells, Table
 from dtsvm.prepare import Encoded, Preparation, agreeing, apply_plan, encode
 from dtsvm.prepare.plan import Plan
@@ -36,41 +38,56 @@ class Group(NamedTuple):
     records: Records
 
 
-def regroup(file: tuple[int, str], tables: list[Table], choice: Choice) -> list[Group]:
+def regroup(
+    file: tuple[int, str], tables: Iterable[Table], choice: Choice, n_rows: int | None
+) -> list[Group]:
     """Find what columns hold, and put rows into groups of whole nodes, a column at a time."""
     roles = {name: getattr(choice, name) for name in ("label", "task", "node", "weight")}
-    whole = table_records(_joined(tables), roles, choice.features, choice.kinds or {})
+    whole = table_records(_joined(tables, n_rows), roles, choice.features, choice.kinds or {})
+    n_bytes = 8 * whole.n_rows * len(whole.table.columns)
+    give_back(n_bytes)
     order, cuts = np.arange(whole.n_rows), [0, whole.n_rows]
     if whole.node is not None:
-        _, node = np.unique(whole.node, return_inverse=True)
+        names = np.unique(whole.node)
+        node = np.searchsorted(names, whole.node).astype(np.min_scalar_type(len(names)))
         order = np.argsort(node, kind="stable")
         ends = np.cumsum(np.bincount(node))
         some = np.unique(np.searchsorted(ends, np.arange(BLOCK_ROWS, ends[-1], BLOCK_ROWS)))
         cuts = np.unique([0, *ends[some], ends[-1]]).tolist()
     parts = [order[a:b] for a, b in pairwise(cuts)]
     columns: list[dict[str, Cells]] = [{} for _ in parts]
-    own = whole.table.columns
-    for name in list(own):
+    own, cells = whole.table.columns, None
+    for name in (column.name for column in whole.schema):
         cells = own.pop(name)
         for index, into in zip(parts, columns, strict=True):
             into[name] = _taken(cells, index)
-    return [
+    del cells
+    groups = [
         Group(*file, _records(whole, into, index))
         for index, into in zip(parts, columns, strict=True)
     ]
+    del whole, order, parts
+    give_back(n_bytes)
+    return groups
 
 
-def _joined(tables: list[Table]) -> Table:
-    """Put blocks of rows together, letting go of each column of theirs at once."""
-    first, *others = [table for table in tables if table.n_rows]
+def _joined(tables: Iterable[Table], n_rows: int | None) -> Table:
+    """Put blocks of rows together, letting go of each at once."""
+    room = Room([n_rows])
+    found = []
+    for table in tables:
+        if table.n_rows:
+            placed = {name: room.put(name, cells) for name, cells in table.columns.items()}
+            found.append(replace(table, columns=placed))
+    first, *others = found
     if not others:
         return first
     columns: dict[str, Cells] = {}
     for name in list(first.columns):
-        columns[name] = np.concatenate(
-            [table.columns.pop(name) for table in (first, *others)]  # type: ignore[arg-type]
-        )
-    return replace(first, columns=columns, n_rows=sum(table.n_rows for table in tables))
+        pieces: Any = [table.columns.pop(name) for table in found]
+        whole = room.filled(name)
+        columns[name] = np.concatenate(pieces) if whole is None else whole
+    return replace(first, columns=columns, n_rows=sum(table.n_rows for table in found))
 
 
 def _taken(cells: Cells, index: Ints) -> Cells:
@@ -124,12 +141,16 @@ def make_features(
             rows.append(_Encoded(group.records, index, schema, missing))
     plan = _agree_plan(keys, rows, schema, choice, company)
     X = np.empty((sum(len(held) for held in is_held), len(plan.features)))
-    end = 0
+    begun = end = 0
     rows.clear()
     while groups:
         records = groups.pop(0).records
         X[end : end + records.n_rows] = apply_plan(plan, encode(records, plan.schema, missing))
         end += records.n_rows
+        del records
+        if X[begun:end].nbytes >= LARGE_BYTES // 4:
+            give_back(X.nbytes)
+            begun = end
     made = Preparation.from_plan(plan, min_count=choice.min_count, missing_columns=missing)
     return X, made
 

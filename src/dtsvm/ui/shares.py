@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
 from dtsvm.data import Rows
+from dtsvm.data.memory import give_back
 from dtsvm.data.rows import arrange, different_columns, refuse_other_labels
-from dtsvm.data.shares import count_nodes, read_blocks
+from dtsvm.data.shares import Room, count_nodes, count_rows, read_blocks
 from dtsvm.errors import DataError
 from dtsvm.problem import Network
 from dtsvm.runtime.mpi.place import place_nodes
@@ -60,6 +61,7 @@ def read_share(
     if not has_nodes and len(files) > 1:
         names = [part.name for part, n in zip(parts, found.counts, strict=True) for _ in range(n)]
         rows = replace(rows, node=np.array(names, str))
+    give_back(rows.X.nbytes if isinstance(rows.X, np.ndarray) else rows.X.data.nbytes)
     return TrainingRows(*split_held(rows, found.is_held), found.preparation, found.notes)
 
 
@@ -89,7 +91,7 @@ def _deal(
     for i, (file, name, counts) in enumerate(zip(files, names, counted, strict=True)):
         wanted = [v for v, _ in counts if v in here] if has_nodes else None
         if wanted or (wanted is None and name in here):
-            n_rows = sum(n for v, n in counts if v in here) if has_nodes else None
+            n_rows = sum(n for v, n in counts if v in here) if has_nodes else count_rows(file)
             parts.append(Part(i, file, name, wanted, n_rows))
     return parts, has_nodes
 
@@ -136,12 +138,14 @@ def _raw(parts: list[Part], choice: Choice, company: Ranks) -> Found:
     room = Room([part.n_rows for part in parts])
     for part in parts:
         found = []
+        own = Room([part.n_rows])
         for table in read_blocks(part.path, choice.node, part.wanted):
             rows = arrange(table, roles, choice.features)
             if rows.X.shape[0]:
-                found.append(replace(rows, X=room.put(rows.X)))
+                placed = {role: own.put(role, getattr(rows, role)) for role in ROLES}
+                found.append(replace(rows, X=room.put("X", rows.X), **placed))
         blocks.append([rows.X for rows in found])
-        values.append(_joined(found))
+        values.append(_joined(found, own))
         said.append([part.number, str(part.path), found[0].feature_names, found[0].notes])
     every = sorted(chain.from_iterable(company.gather(said)))
     _, path, names, _ = every[0]
@@ -151,38 +155,12 @@ def _raw(parts: list[Part], choice: Choice, company: Ranks) -> Found:
     counts = [len(one["y"]) for one in values]  # type: ignore[arg-type]
     columns = _agree(parts, values, company)
     is_plain = all(list(one[2]) == list(names) for one in said)
-    X = room.filled(is_plain)
+    X = room.filled("X") if is_plain else None
     if not all(company.gather(X is not None)):
         X = _stacked([one[2] for one in said], blocks, names, company)
     rows = Rows(X, columns["y"], columns["task"], columns["node"], tuple(names), columns["weight"])
     is_held = rows_held(rows, choice, [part.name for part in parts], counts)
     return Found(rows, is_held, counts, tuple(dict.fromkeys(n for e in every for n in e[3])))
-
-
-class Room:
-    """One matrix for all rows of a rank, filled block by block, where their number is known."""
-
-    def __init__(self, counts: list[int | None]) -> None:
-        self._n = None if None in counts or not counts else sum(n or 0 for n in counts)
-        self._end = 0
-        self._X: Any = None
-
-    def put(self, block: Any) -> Any:
-        """Copy rows to their place and return them there; what does not fit in is returned."""
-        if self._n is None or not isinstance(block, np.ndarray):
-            return block
-        if self._X is None:
-            self._X = np.empty((self._n, block.shape[1]))
-        into = self._X[self._end : self._end + len(block)]
-        if into.shape != block.shape:
-            return block
-        into[:] = block
-        self._end += len(block)
-        return into
-
-    def filled(self, is_plain: bool) -> Any:
-        """Return the matrix if all rows are in it, as they should be; else None."""
-        return self._X if is_plain and self._X is not None and self._end == self._n else None
 
 
 def _stacked(own: list[Any], blocks: list[list[Any]], names: list[str], company: Ranks) -> Any:
@@ -205,13 +183,22 @@ def _stacked(own: list[Any], blocks: list[list[Any]], names: list[str], company:
     return X
 
 
-def _joined(found: list[Rows]) -> Values:
-    return {
-        role: None
-        if getattr(found[0], role) is None
-        else np.concatenate([getattr(rows, role) for rows in found])
-        for role in ROLES
-    }
+def _joined(found: list[Rows], columns: Room) -> Values:
+    """Return the columns of all blocks by role, whole numbers as narrow as they may be."""
+    values: Values = {}
+    for role in ROLES:
+        one = columns.filled(role)
+        if one is None and getattr(found[0], role) is not None:
+            one = np.concatenate([getattr(rows, role) for rows in found])
+        values[role] = None if one is None else _narrow(one)
+    return values
+
+
+def _narrow(values: NDArray[Any]) -> NDArray[Any]:
+    if values.dtype.kind not in "iu" or not len(values):
+        return values
+    ends = (np.min_scalar_type(int(value)) for value in (values.min(), values.max()))
+    return values.astype(np.result_type(*ends), copy=False)
 
 
 def _prepared(parts: list[Part], choice: Choice, company: Ranks) -> Found:
@@ -219,10 +206,11 @@ def _prepared(parts: list[Part], choice: Choice, company: Ranks) -> Found:
     groups: list[Group] = []
     values: list[Values] = []
     for part in parts:
-        tables = list(read_blocks(part.path, choice.node, part.wanted))
-        some = regroup((part.number, part.name), tables, choice)
+        tables = read_blocks(part.path, choice.node, part.wanted)
+        some = regroup((part.number, part.name), tables, choice, part.n_rows)
         groups += some
-        values.append(_joined([group.records for group in some]))  # type: ignore[misc]
+        values.append(_joined([group.records for group in some], Room([])))  # type: ignore[misc]
+        del some  # `groups` is emptied while features are made
     counts = [len(one["y"]) for one in values]  # type: ignore[arg-type]
     columns = _agree(parts, values, company)
     is_held = [rows_held(group.records, choice, [group.name]) for group in groups]

@@ -38,6 +38,7 @@ class Columns:
         self, slot: DTypeLike = np.int64, /, **columns: tuple[tuple[int, ...], DTypeLike]
     ) -> None:
         self._slot = np.dtype(slot)
+        self._most = int(np.iinfo(self._slot).max)
         self._kinds = columns
         self._columns: dict[str, NDArray[Any]] = {}  # made when first needed
         self._views: dict[str, NDArray[Any]] = {}  # to read, made when first asked for
@@ -86,10 +87,10 @@ class Columns:
 
     def take(self, n: int) -> NDArray[Any]:
         """Return `n` zeroed slots, released ones first, growing if there are too few."""
-        if self._high + n > np.iinfo(self._slot).max:
+        if self._high + n > self._most:
             raise DataError(
                 f"{self._high + n:,} rows are more than one process can number, "
-                f"{np.iinfo(self._slot).max:,}; spread the nodes over more ranks (engine='mpi')."
+                f"{self._most:,}; spread the nodes over more ranks (engine='mpi')."
             )
         reused = [heapq.heappop(self._released) for _ in range(min(n, len(self._released)))]
         fresh, old = n - len(reused), self.capacity

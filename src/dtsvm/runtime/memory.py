@@ -29,6 +29,7 @@ Floats = NDArray[np.float64]
 
 # Numbers touched in a round below which waking a second thread costs more than it saves.
 PARALLEL_WORK = 4_000_000
+CORES = os.cpu_count() or 1  # asking takes as long as some rounds do
 NO_ROUND = np.array([(0, np.inf, np.inf, np.nan, np.inf, 0, 0, 0)], HISTORY)[0]
 CHUNK_SECONDS = 0.2
 CHUNK_NUMBERS = 20_000_000  # touched in at most a few hundredths of a second
@@ -68,7 +69,7 @@ class Memory:
     has_all_rows: ClassVar[bool] = True  # in this process
 
     def __post_init__(self) -> None:
-        self._threads = self.n_threads or os.cpu_count() or 1
+        self._threads = self.n_threads or CORES
         self._next_look = 0.0
 
     @cached_property

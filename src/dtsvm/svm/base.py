@@ -229,10 +229,11 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
         else:
             classes = find(labels, what)
         weight = None if weight is None else weight[some]
+        shape, is_alone = (len(nodes), len(what[0])), company.is_alone
         table = Training(
             rows, at, *what, nodes, node_of, classes, narrow_codes(labels, what, classes),
             self._groups(what[0]), weight, weight,
-            company.held(number_pairs(node_of, what[1], (len(nodes), len(what[0])))), company,
+            None if is_alone else company.held(number_pairs(node_of, what[1], shape)), company,
         )  # fmt: skip
         return weighted(table, self.class_weight), network
 
@@ -295,6 +296,16 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
 
     # After training
 
+    @property
+    def node_coef_(self) -> NDArray[np.float64]:
+        """What every node found, (node, task, feature); NaN where it does not hold the task."""
+        return self.model_.by_node()[:, :, :-1]
+
+    @property
+    def node_intercept_(self) -> NDArray[np.float64]:
+        """The biases of `node_coef_`, (node, task)."""
+        return self.model_.by_node()[:, :, -1]
+
     def _settings(self) -> dict[str, Any]:
         """What a model remembers of the parameters: the network has its own place, code none."""
         return {name: getattr(self, name) for name in _remembered(type(self))}  # type: ignore[arg-type]
@@ -311,8 +322,6 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
         common = np.concatenate([one.common_coef for one in model.tasks])
         self.common_coef_ = common[0] if len(model.groups) == 1 else common
         self.specific_coef_ = np.concatenate([one.specific_coef for one in model.tasks])
-        by_node = model.by_node()
-        self.node_coef_, self.node_intercept_ = by_node[:, :, :-1], by_node[:, :, -1]
         self.info_ = model.info
         self.n_iter_ = model.info.n_rounds
 

@@ -129,8 +129,8 @@ def number_pairs(node: Ints, task: Ints, shape: tuple[int, int]) -> NDArray[np.i
 
 def narrow_codes(labels: NDArray[Any], what: tuple[list[Any], Ints], classes: Any) -> Ints:
     """Return where each row's label stands among its task's, in as few bytes as will do."""
-    codes = task_codes(labels, what, classes)
-    return codes.astype(np.min_scalar_type(int(codes.max(initial=0))))
+    most = max(map(len, classes.values()), default=0)
+    return task_codes(labels, what, classes).astype(np.min_scalar_type(most))
 
 
 def _sides(is_positive: NDArray[np.bool_]) -> NDArray[np.int8]:

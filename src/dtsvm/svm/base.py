@@ -26,12 +26,12 @@ from dtsvm.data.labels import (
     name_classes,
 )
 from dtsvm.errors import NotConvergedWarning
-from dtsvm.problem import Columns, Model, Network
+from dtsvm.problem import Model, Network
 from dtsvm.problem.settings import count, positive
 from dtsvm.rounds import Info, Status
 from dtsvm.svm.answers import Answers, unknown_name, unsaid_task
 from dtsvm.svm.company import find_company
-from dtsvm.svm.frames import take_column
+from dtsvm.svm.frames import frame_columns, take_column
 from dtsvm.svm.probability import deal_folds, held_out_tasks, with_sigmoids
 from dtsvm.svm.rows import company_rows, counted_rows, estimator_rows, row_weights
 from dtsvm.svm.session import Session
@@ -390,12 +390,6 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
             if value not in position:
                 raise unknown_name(name, value, known)
         return np.array([position[value] for value in values], np.int64)[index]
-
-
-def frame_columns(estimator: Any) -> tuple[Columns, bool]:
-    """Return the columns' names if the rows came with names, and whether they did."""
-    names = getattr(estimator, "feature_names_in_", None)
-    return Columns(None if names is None else tuple(map(str, names))), names is not None
 
 
 @cache

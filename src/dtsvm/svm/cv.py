@@ -29,10 +29,11 @@ from dtsvm.select import (
     reference_of,
     split,
 )
-from dtsvm.svm.base import ConsensusSVM, Levels, frame_columns
+from dtsvm.svm.base import ConsensusSVM, Levels
 from dtsvm.svm.company import Alone, find_company, mean_square
 from dtsvm.svm.engines import ENGINES
 from dtsvm.svm.estimators import METHODS as BY_HAND
+from dtsvm.svm.frames import frame_columns
 from dtsvm.svm.lanes import Lanes, Progress
 from dtsvm.svm.mixing import Answer, by_candidate, joined, models_of, wrong_labels
 from dtsvm.svm.placing import Networked

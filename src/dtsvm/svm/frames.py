@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dtsvm.errors import DataError, did_you_mean
+from dtsvm.problem import Columns
 
-__all__ = ["take_column"]
+__all__ = ["frame_columns", "take_column"]
 
 
 def take_column(
@@ -44,6 +45,12 @@ def take_column(
     raise DataError(
         f"X has no column {column!r}, which names each row's {what}. {did_you_mean(column, names)}"
     )
+
+
+def frame_columns(estimator: Any) -> tuple[Columns, bool]:
+    """Return the columns' names if the rows came with names, and whether they did."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return Columns(None if names is None else tuple(map(str, names))), names is not None
 
 
 def _kind(X: Any) -> str:

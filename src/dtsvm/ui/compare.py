@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from dtsvm.data import Rows
 from dtsvm.errors import NotConvergedWarning
 from dtsvm.svm import DTSVMCV
+from dtsvm.svm.company import Alone
 from dtsvm.svm.lanes import Progress as Done
 from dtsvm.ui.settings import add_preparing, read_choice
 from dtsvm.ui.show import print_json, print_table, share
@@ -77,7 +79,8 @@ def compare(ctx: click.Context, /, files: tuple[Path, ...], as_json: bool, **_: 
         return
     for note in rows.notes:
         click.echo(note)
-    print_table(["task", "node", "rows", *WAYS], node_lines(estimator, rows.train), text_columns=2)
+    print_table(["task", "node", "rows", *WAYS], node_lines(estimator, rows.train, Alone()),
+                text_columns=2)  # fmt: skip
     click.echo()
     say_choices(estimator, rows.train)
 
@@ -123,16 +126,20 @@ def choosing_bar() -> Iterator[Any]:
         yield on_lane
 
 
-def node_lines(estimator: DTSVMCV, rows: Rows) -> list[list[str]]:
-    """A line for every task, and under it one for each of its nodes."""
+def node_lines(estimator: DTSVMCV, rows: Rows, company: Alone) -> list[list[str]]:
+    """A line for every task, and under it one for each of its nodes, here or at other ranks."""
     lines = []
     for t in _tasks(estimator):
         mine = _of_task(estimator, rows, t)
         name = "–" if rows.task is None else str(estimator.tasks_.tolist()[t])
-        lines.append([name, "all", *_cells(estimator.is_wrong_[mine])])
-        for node in _nodes(rows, mine):
-            here = mine & (rows.node == node)
-            lines.append(["", str(node), *_cells(estimator.is_wrong_[here])])
+        whole = company.add(np.array(_counts(estimator.is_wrong_[mine])))
+        lines.append([name, "all", *_cells(whole.tolist())])
+        own = [
+            [node, _counts(estimator.is_wrong_[mine & (rows.node == node)])]
+            for node in _nodes(rows, mine)
+        ]
+        every = sorted(chain.from_iterable(company.gather(own)))
+        lines += [["", str(node), *_cells(counts)] for node, counts in every]
     return lines
 
 
@@ -175,5 +182,11 @@ def _rates(is_wrong: NDArray[np.bool_]) -> dict[str, Any]:
     return {"rows": len(is_wrong), **dict(zip(WAYS, rates, strict=True))}
 
 
-def _cells(is_wrong: NDArray[np.bool_]) -> list[str]:
-    return [f"{len(is_wrong):,}", *(share(float(rate)) for rate in is_wrong.mean(axis=0))]
+def _counts(is_wrong: NDArray[np.bool_]) -> list[int]:
+    """Return how many rows there are, and how many of them each way gets wrong."""
+    return [len(is_wrong), *is_wrong.sum(axis=0).tolist()]
+
+
+def _cells(counts: list[int]) -> list[str]:
+    n, *wrong = counts
+    return [f"{n:,}", *(share(one / n) for one in wrong)]

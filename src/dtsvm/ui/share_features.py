@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dtsvm.data import Records, Schema, agree_schemas
+from dtsvm.data import Kind, Records, Schema, agree_schemas
 from dtsvm.data.memory import LARGE_BYTES, give_back
 from dtsvm.data.records import table_records
 from dtsvm.data.shares import BLOCK_ROWS, Room
+from dtsvm.data.sizes import Sizes, refuse_other_sizes, sizes_of
 from dtsvm.data.tables import Cells, Table
 from dtsvm.prepare import Encoded, Preparation, agreeing, apply_plan, encode
 from dtsvm.prepare.plan import Plan
@@ -134,6 +135,7 @@ def make_features(
     """Agree on features and make them; `groups` is empty afterwards."""
     missing = choice.missing_columns
     schema = _agree_schema(groups, missing, company)
+    _refuse_other_sizes(groups, schema, choice, company)
     keys, rows = [], []
     for group, held in zip(groups, is_held, strict=True):
         for node, index in _nodes(group.records, ~held):
@@ -170,6 +172,32 @@ def _agree_schema(groups: list[Group], missing: str, company: Ranks) -> Schema:
     return agree_schemas(by_name, missing)
 
 
+def _refuse_other_sizes(
+    groups: list[Group], schema: Schema, choice: Choice, company: Ranks
+) -> None:
+    """Refuse columns in other units at other nodes, where a column names each row's node."""
+    columns = [
+        (i, column.name)
+        for i, column in enumerate(_kinds(schema)[0])
+        if column.kind is Kind.NUMBER and column.name not in (choice.kinds or {})
+    ]
+    by_node: dict[Any, list[tuple[Records, Ints]]] = {}
+    for group in groups:
+        if group.records.node is not None:
+            for name, index in _nodes(group.records, np.full(group.records.n_rows, True)):
+                by_node.setdefault(name, []).append((group.records, index))
+    found = []
+    for name, some in by_node.items():
+        each = [encode(records.take(index), schema, choice.missing_columns).numbers
+                for records, index in some]  # fmt: skip
+        found.append([name, [sizes_of(np.concatenate([one[i] for one in each]))
+                             for i, _ in columns]])  # fmt: skip
+    every = sorted(chain.from_iterable(company.gather(found)))
+    for k, (_, column) in enumerate(columns):
+        sizes = {str(name): Sizes(*said[k]) for name, said in every if said[k] is not None}
+        refuse_other_sizes(column, sizes, {})
+
+
 def _nodes(records: Records, mine: NDArray[np.bool_]) -> list[tuple[Any, Ints]]:
     """The rows to train on, node by node, as one process adds them up."""
     if records.node is None:
@@ -199,7 +227,6 @@ def _agree_plan(
 
 
 def _kinds(schema: Schema) -> tuple[Any, Any]:
-    from dtsvm.data import Kind
     from dtsvm.prepare.encode import MEASURED
 
     return schema.of_kind(*MEASURED), schema.of_kind(Kind.CATEGORY)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,7 @@ METHOD_HELP = (
     "pooled rows."
 )
 NOT_CONVERGED = 3  # exit code
+SMALL_BYTES = 1 << 27  # of files that every rank reads whole where there is something to choose
 REMEDIES = {
     Status.MAX_ROUNDS: "Raise --max-rounds, lower --C, drop --raw if it was given, or raise --tol.",
     Status.TIME_LIMIT: "Raise --max-seconds.",
@@ -117,8 +118,8 @@ def train(ctx: click.Context, /, files: tuple[Path, ...], out: Path, method: str
     check_place(out, files)
     choice, company = read_choice(ctx.params), find_ranks()
     check_command(company, _estimator(ctx, method), files)
-    rows = _read(ctx, files, choice, company)
-    known = know(rows.train, company)
+    rows, others = _read(ctx, files, choice, company)
+    known = know(rows.train, others)
     kind = _estimator(ctx, method, known)
     settings = _settings(given, known)
     if not company.is_alone:
@@ -127,9 +128,9 @@ def train(ctx: click.Context, /, files: tuple[Path, ...], out: Path, method: str
     model = _model(estimator, rows, choice)
     if is_first():
         save_model(model, out)
-    _report(estimator, rows, out, company)
-    if company.largest(rows.test is not None):
-        report = judge(model, _held_rows(model, rows), by_node=False, company=company)
+    _report(estimator, rows, out, others)
+    if others.largest(rows.test is not None):
+        report = judge(model, _held_rows(model, rows), by_node=False, company=others)
         click.echo(f"\nOn {report.n_rows:,} rows held out:")
         report.print()
     if model.info.status is not Status.CONVERGED:
@@ -139,13 +140,15 @@ def train(ctx: click.Context, /, files: tuple[Path, ...], out: Path, method: str
 
 def _read(
     ctx: click.Context, files: tuple[Path, ...], choice: Choice, company: Alone
-) -> TrainingRows:
-    """Read all rows or, at one of several ranks, those of its own nodes.
+) -> tuple[TrainingRows, Alone]:
+    """Read all rows or, at one of several ranks, those of its own nodes; say who has the others.
 
-    Candidates to choose from are dealt to the ranks, and each of them needs all rows.
+    Where there is something to choose and rows are few, every rank reads them all and trains some
+    of the candidates: that waits for nobody.
     """
-    if not isinstance(company, Ranks) or _estimator(ctx, ctx.params["method"]) is DTSVMCV:
-        return read_training(files, choice)
+    may_choose = _estimator(ctx, ctx.params["method"]) is DTSVMCV
+    if not isinstance(company, Ranks) or (may_choose and _are_small(files)):
+        return read_training(files, choice), Alone()
     text = ctx.params["network"]
 
     def network(nodes: list[Any]) -> Network | None:
@@ -156,7 +159,11 @@ def _read(
 
     rows = read_share(files, choice, company, network)
     refuse_no_labels(files[0], choice.label, know(rows.train, company))
-    return rows
+    return rows, company
+
+
+def _are_small(files: Sequence[Path]) -> bool:
+    return sum(file.stat().st_size for file in files if file.is_file()) <= SMALL_BYTES
 
 
 def _model(estimator: Any, rows: TrainingRows, choice: Choice) -> Model:
@@ -288,7 +295,8 @@ def _report(estimator: Any, found: TrainingRows, out: Path, company: Alone) -> N
         click.echo(note)
     rows = found.train
     if isinstance(estimator, DTSVMCV):
-        print_table(["task", "node", "rows", *WAYS], node_lines(estimator, rows), text_columns=2)
+        print_table(["task", "node", "rows", *WAYS], node_lines(estimator, rows, company),
+                    text_columns=2)  # fmt: skip
         click.echo("\nShares of rows labelled wrong when held out, C and company chosen:")
         say_choices(estimator, rows)
     else:

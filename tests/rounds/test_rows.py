@@ -1,7 +1,10 @@
 import numpy as np
+import pytest
 
+from dtsvm.errors import DataError
 from dtsvm.problem.settings import Settings
 from dtsvm.rounds import matrix
+from dtsvm.rounds.columns import Columns
 from dtsvm.rounds.state import State
 from dtsvm.runtime.memory import Memory
 
@@ -86,3 +89,44 @@ def test_rows_left_where_they_lie_can_come_and_go(rng):
         states.append(state.estimate(slots))
     assert np.array_equal(*states)
     assert np.array_equal(X, kept)
+
+
+def test_a_row_takes_no_more_than_38_bytes_of_tables(rng):
+    X, y, owner = dealt(rng, 1000)
+    state, slots = two_agents()
+    state.adopt_rows(X, y, slots[owner], np.ones(1000))
+    plan, rows = state.plan, state.tables.rows
+    listed = 4  # of rows that are awake, by compiled code alone
+    total = sum(array.nbytes for array in rows.dump().values()) + plan.row_order.nbytes
+    assert total == (38 - listed) * 1000
+    assert all(mine.base is plan.row_order for mine in state.row_slots.values())
+
+
+def test_weights_have_a_column_from_the_first_that_is_not_1(rng):
+    X, y, owner = dealt(rng)
+    weight = rng.choice([0.5, 1.0, 2.0], 40)
+    adopted, slots = two_agents()
+    adopted.adopt_rows(X, y, slots[owner], weight)
+    later, slots = two_agents()
+    order = np.argsort(owner, kind="stable")
+    for k in range(2):
+        mine = order[owner[order] == k]
+        first, rest = mine[:1], mine[1:]
+        later.add_rows(slots[k], X[first], y[first])
+        assert "weight" not in later.tables.rows or k
+        later.add_rows(slots[k], X[rest], y[rest], weight[rest])
+        weight[first] = 1.0
+    np.testing.assert_array_equal(later.tables.boxes(slots), 0.3 * weight[order])
+    again, slots = two_agents()
+    again.adopt_rows(X, y, slots[owner], weight)
+    for state in (later, again):
+        Memory(state).train(max_rounds=50, tol=None)
+    assert np.array_equal(later.estimate(slots), again.estimate(slots))
+    assert not np.array_equal(adopted.tables.boxes(slots), again.tables.boxes(slots))
+
+
+def test_more_rows_than_can_be_numbered_are_refused():
+    columns = Columns(np.int8, y=((), float))
+    columns.take(100)
+    with pytest.raises(DataError, match=r"^128 rows are more than one process can number, 127; "):
+        columns.take(28)

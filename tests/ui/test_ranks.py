@@ -99,6 +99,38 @@ def test_choosing_at_two_ranks_writes_the_model_of_one_process(tmp_path, monkeyp
     both(tmp_path, monkeypatch, 2, *asked)
 
 
+DEALT = "import dtsvm.ui, dtsvm.ui.train as t; t.SMALL_BYTES = 0; dtsvm.ui.main()"
+
+
+@needs_mpi
+@pytest.mark.parametrize("label", ["sick", "grade"])  # of two, and of three: trained, not chosen
+def test_choosing_says_of_rows_at_every_rank_what_it_says_of_rows_at_their_own(
+    tmp_path, monkeypatch, label
+):
+    asked = ["train", *write_messy(tmp_path, ".parquet"), "--holdout", "0.2", "--label", label]
+    frame = pandas.read_parquet(tmp_path / "rows.parquet")
+    frame["grade"] = np.digitize(frame.pop("dose") if label == "grade" else frame["dose"], [1, 4])
+    frame.drop(columns={"sick", "grade"} - {label}).to_parquet(tmp_path / "rows.parquet")
+    out = both(tmp_path, monkeypatch, 2, *asked)
+    code, dealt, err = run(2, sys.executable, "-c", DEALT, *asked, "--out", "d.json", cwd=tmp_path)
+    assert code == 0, err
+    assert told(tmp_path / "d.json") == told(tmp_path / "one.json")
+    lines = (text.splitlines() for text in (out, dealt))
+    for one, other in zip(*lines, strict=True):
+        assert one == other or "json" in one or one.startswith("rounds")
+
+
+@needs_mpi
+def test_a_column_in_another_unit_at_one_node_is_refused_at_ranks_too(tmp_path):
+    asked = ["train", *write_messy(tmp_path, ".parquet"), "--label", "sick", "--C", "0.1"]
+    frame = pandas.read_parquet(tmp_path / "rows.parquet")
+    frame.loc[frame["site"] == "s3", "age"] *= 1000
+    frame.to_parquet(tmp_path / "rows.parquet")
+    code, _, err = run(3, DTSVM, *asked, cwd=tmp_path)
+    assert code == 1
+    assert err.count("Error: Node s3 has 'age' about 1024 times as large as s0") == 1
+
+
 @needs_mpi
 def test_a_method_that_pools_rows_is_refused_at_several_ranks(tmp_path):
     write_rows(tmp_path / "rows.csv", 90, seed=0)

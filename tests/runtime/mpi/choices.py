@@ -41,6 +41,18 @@ def chooses(seed, kind, n_labels=2, **options):
         compare(one, other, what, mine)
 
 
+def lacks(kind, n_labels):
+    """Only two nodes have rows, so some ranks have none."""
+    _, X, y, names = drawn(4, kind, n_labels)
+    names["node"] %= 2
+    chosen = {"max_rounds": 200, "candidates": [("task", 1.0), ("common", 0.5)], "C": [0.1, 1.0]}
+    one = DTSVMCV(Network.ring(3), **chosen).fit(X, y, **names)
+    mine = names["node"] + 1 == COMM.rank
+    other = DTSVMCV(Network.ring(3), engine="mpi", **chosen)
+    other.fit(X[mine], y[mine], **{name: values[mine] for name, values in names.items()})
+    compare(one, other, f"{kind}, {n_labels} labels, ranks without rows", mine)
+
+
 def compare(one, other, what, mine=None):
     check(np.array_equal(one.weights_, other.weights_), f"{what}: weights")
     check(one.choices_ == other.choices_, f"{what}: choices")
@@ -78,6 +90,9 @@ if __name__ == "__main__":
     chooses(0, "float64", guard="alone")
     chooses(1, "csr", class_weight="balanced", refit=False)
     chooses(2, "float32", n_labels=3)
+    if COMM.size > 2:
+        lacks("float64", 2)
+        lacks("csr", 3)
     for kind in (False, True):
         lives(kind)
     if COMM.rank == 0:

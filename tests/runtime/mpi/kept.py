@@ -21,7 +21,7 @@ def live_one(engine, is_sparse):
         live.enter(node, "two", form(X), np.sign(X[:, 0] + 0.1), labels=(-1, 1))
         live.enter(node, "three", form(X), np.digitize(X[:, 1], [-0.3, 0.3]), labels=(0, 1, 2))
     live.run(rounds=45)
-    live.add_data(2, "two", form(np.ones((1, 4))), [1])
+    live.add_data(2, "two", form(np.ones((1, 4))), [1], sample_weight=[2.5])
     live.leave(node=3)
     live.run(rounds=37)
     return live

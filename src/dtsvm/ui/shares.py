@@ -20,7 +20,7 @@ from scipy.sparse import csr_array, vstack
 from dtsvm.data import Rows
 from dtsvm.data.memory import give_back
 from dtsvm.data.rows import arrange, different_columns, refuse_other_labels
-from dtsvm.data.shares import Room, count_nodes, count_rows, read_blocks
+from dtsvm.data.shares import BLOCK_ROWS, Room, count_nodes, count_rows, read_blocks
 from dtsvm.errors import DataError
 from dtsvm.problem import Network
 from dtsvm.runtime.mpi.place import place_nodes
@@ -62,7 +62,20 @@ def read_share(
         names = [part.name for part, n in zip(parts, found.counts, strict=True) for _ in range(n)]
         rows = replace(rows, node=np.array(names, str))
     give_back(rows.X.nbytes if isinstance(rows.X, np.ndarray) else rows.X.data.nbytes)
-    return TrainingRows(*split_held(rows, found.is_held), found.preparation, found.notes)
+    return TrainingRows(*_split(rows, found.is_held), found.preparation, found.notes)
+
+
+def _split(rows: Rows, is_held: NDArray[np.bool_]) -> tuple[Rows, Rows | None]:
+    """Return the rows to train on, moved up to lie side by side, and a copy of those held out."""
+    if not (isinstance(rows.X, np.ndarray) and is_held.any()):
+        return split_held(rows, is_held)
+    kept, held = np.flatnonzero(~is_held), np.flatnonzero(is_held)
+    test = rows.take(held)
+    for first in range(0, len(kept), BLOCK_ROWS):
+        some = kept[first : first + BLOCK_ROWS]
+        rows.X[first : first + len(some)] = rows.X[some]
+    rest = replace(rows, X=np.zeros((len(rows.X), 0))).take(kept)
+    return replace(rest, X=rows.X[: len(kept)]), test
 
 
 # Who reads what

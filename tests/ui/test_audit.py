@@ -91,3 +91,19 @@ def test_labels_must_be_written_down_for_nobody_is_told_which_were_found(node):
     with_privacy(node, 'level = "dp"\n')
     with pytest.raises(ParameterError, match="or all of several"):
         read_config(node)
+
+
+def test_an_audit_pays_for_nothing(run, node):
+    pytest.importorskip("dp_accounting")
+    ranges = "[prepare]\n[privacy.ranges]\nage = [-4, 4]\ndose = [-4, 4]\n"
+    with_privacy(node, 'level = "dp"\nepsilon = 8.0\nrounds = 5\n' + ranges)
+    run("audit", str(node))
+    assert sorted(path.name for path in node.parent.iterdir()) == ["node.toml", "rows.csv"]
+
+
+def test_a_file_that_two_tasks_read_is_refused_for_its_rows_would_be_told_of_twice(node):
+    more = '[tasks.cold]\ndata = "rows.csv"\nlabel = "sick"\nlabels = [0, 1]\n'
+    node.write_text(node.read_text() + more)
+    read_config(node)
+    with pytest.raises(ParameterError, match=r"'flu' and 'cold' both read rows\.csv"):
+        read_config(with_privacy(node, 'level = "dp"\n'))

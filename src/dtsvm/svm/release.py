@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from dtsvm.errors import DataError
 from dtsvm.problem import Model, Privacy, TaskModel
 from dtsvm.runtime.privacy.accounting import noise_multiplier
-from dtsvm.runtime.privacy.veil import clip, true_normal
+from dtsvm.runtime.privacy.noise import clip, noised, true_normal
 from dtsvm.svm.model_file import model_of
 from dtsvm.svm.pooled import CTSVM
 
@@ -30,7 +30,7 @@ def optimum_sensitivity(C: float, norm: float, reg: tuple[float, float], slack: 
 
     which is strongly convex with modulus 1 in ‖v‖² = ε ‖w₀‖² + ε' Σ ‖w_t‖². A row of task t changes
     J by a function of w₀ + w_t that is Lipschitz with constant C ‖x̃‖, and ‖w₀ + w_t‖ ≤
-    √(1/ε + 1/ε') ‖v‖. As in `veil.sensitivity`, two optima are within 2 C √(R² + 1) √(1/ε + 1/ε')
+    √(1/ε + 1/ε') ‖v‖. As in `noise.sensitivity`, two optima are within 2 C √(R² + 1) √(1/ε + 1/ε')
     of each other; an answer v̂ with J(v̂) ≤ J* + slack is within √(2 slack) of its own.
 
     Examples
@@ -91,10 +91,11 @@ def release(
         C, privacy.norm, reg, slack
     )
     p1 = rows.shape[1] + 1
-    common = trained.tasks[0].common_coef[0] + size / np.sqrt(reg[0]) * draw(p1)
+    sizes = [np.full(p1, size / np.sqrt(one)) for one in reg]
+    common = noised(trained.tasks[0].common_coef[0], sizes[0], draw)
     answers = []
     for k, one in enumerate(trained.tasks):
-        own = one.specific_coef[0] + size / np.sqrt(reg[1]) * draw(p1)
+        own = noised(one.specific_coef[0], sizes[1], draw)
         answers.append(_answer(names[k].item(), classes[k], common, own))
     told = {**privacy.describe(), "rounds": 1, "readers_only": True}
     info = replace(trained.info, objective=float("nan"), gap=float("nan"))

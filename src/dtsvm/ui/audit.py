@@ -22,6 +22,8 @@ try:
     from dtsvm.runtime.agent.site.columns import begin_preparing
     from dtsvm.runtime.agent.site.config import Config, read_config
     from dtsvm.runtime.agent.site.site import Site
+    from dtsvm.runtime.privacy.budget import Budget
+    from dtsvm.runtime.privacy.sums import NoisySums
 
     IS_INSTALLED = True
 except ImportError:  # said when the command is called, so that 'dtsvm --help' works without
@@ -80,6 +82,8 @@ def _agreed(config: Config) -> Agreed | None:
     if not config.agrees:
         return None
     preparing = begin_preparing(config, None)
+    if preparing.noise is not None:  # nothing leaves, so nothing is paid for
+        preparing.noise = NoisySums(Budget(config.privacy))
     while preparing.agreed is None and not preparing.trouble:
         preparing.step(is_late=True)
     if preparing.trouble:

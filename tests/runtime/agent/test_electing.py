@@ -171,12 +171,11 @@ def test_only_the_chosen_candidate_looks_at_rows_after_the_choice_and_none_befor
     privacy = Privacy("dp", candidates=(0.8, 0.2, 0.05), choosing=0.4, rounds=4)
     node, _ = alone(np.repeat(LABELS[:2], 3), make_veil(privacy))
     veil, used = node.veil, node.state.plan.used
-    spent = [len(veil.spend(used, 1)) for _ in range(3)]
+    spent = [len(veil.spend(node.state, used, 1)) for _ in range(3)]
     assert spent == [3, 0, 0]  # the other round was spent above
     veil.choose(1)
-    assert [veil.spend(used, 1).tolist() for _ in range(5)] == [[node.holding("t‹1").slot]] * 4 + [
-        []
-    ]
+    spent = [veil.spend(node.state, used, 1).tolist() for _ in range(5)]
+    assert spent == [[node.holding("t‹1").slot]] * 4 + [[]]
 
 
 def test_candidates_and_a_written_C_do_not_go_together(tmp_path):

@@ -4,7 +4,9 @@ import os
 import random
 import signal
 import time
+from threading import Thread
 
+import numpy as np
 import pytest
 
 from dtsvm.errors import NetworkError
@@ -72,3 +74,21 @@ def test_the_noise_spends_the_budget_and_no_more(epsilon, rounds):
     multiplier = noise_multiplier(epsilon, 1e-5, rounds)
     spent = spent_epsilon(multiplier, 1e-5, rounds)
     assert 0.999 * epsilon < spent <= epsilon * (1 + 1e-9)
+
+
+def test_rows_held_out_once_are_held_out_for_ever(tmp_path):
+    path = tmp_path / "budget.json"
+    Budget(CHOSEN, path, 0.2).spend()
+    with pytest.raises(NetworkError, match=r"was begun with holdout = 0\.2 instead of 0\.3"):
+        Budget(CHOSEN, path, 0.3)
+
+
+def test_sums_that_are_paid_for_beside_a_round_lose_none_of_its_messages(tmp_path):
+    budget = Budget(CHOSEN, tmp_path / "budget.json")
+    rounds = Thread(target=lambda: [budget.spend() for _ in range(100)])
+    rounds.start()
+    for k in range(100):
+        budget.tell("sums", str(k), 100, lambda: np.zeros(1))
+    rounds.join()
+    kept = Budget(CHOSEN, tmp_path / "budget.json")
+    assert (kept.spent, kept.counts) == (100, {"sums": 100})

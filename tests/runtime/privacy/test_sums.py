@@ -58,6 +58,16 @@ def test_replacing_a_row_moves_a_sum_by_no_more_than_its_noise_is_made_for():
     assert min(most) > 0.3  # the bound is not idle
 
 
+def test_columns_that_a_neighbour_calls_something_else_are_refused():
+    sums = NoisySums(Budget(CHOSEN))
+    other = replace(CHOSEN, ranges={**RANGES, "ward": ("A", "B", "C", "D")})
+    rows = encode(
+        frame_records(table(np.random.default_rng(0), 5)), NoisySums(Budget(other)).schema()
+    )
+    with pytest.raises(NetworkError, match=r"other columns than those under \[privacy.ranges\]"):
+        sums.clipped(rows)
+
+
 def test_shares_of_a_budget_come_to_the_budget():
     chosen = replace(CHOSEN, probability=0.2)
     each = [

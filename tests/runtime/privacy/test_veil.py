@@ -12,7 +12,9 @@ from dtsvm.problem import Privacy, Settings
 from dtsvm.rounds import Elsewhere, State
 from dtsvm.runtime.agent.node.ends import Ends
 from dtsvm.runtime.agent.node.holdings import Holding
-from dtsvm.runtime.privacy.veil import Noisy, clip, make_veil, sensitivity, true_normal
+from dtsvm.runtime.privacy.budget import Budget
+from dtsvm.runtime.privacy.noise import GRAIN, clip, noised, sensitivity, true_normal
+from dtsvm.runtime.privacy.veil import Noisy, make_veil
 
 pytest.importorskip("dp_accounting")
 P, NORM = 3, 1.0
@@ -94,19 +96,17 @@ def test_a_spent_budget_leaves_what_was_told():
     settings = Settings(C=0.1, local="exact", bias="mixed", task_penalty=2.0, node_penalty=2.0)
     X, y = drawn(np.random.default_rng(2), 6)
     veil = make_veil(Privacy("dp", rounds=1))
-    assert veil.spend(np.array([0]), 1).tolist() == [0]
+    assert veil.budget.spend()
     state, slot = solved(X, y, np.ones((2, P + 1)), settings, veil)
     assert not state.estimate(slot).any()
 
 
-def told(rows, n_trials, settings, veil):
+def told(rows, n_trials, settings, privacy):
     """How far what is told lies towards a row, over as many trials."""
+    veil = make_veil(privacy)
     state, slot = solved(*rows, np.zeros((2, P + 1)), settings, veil)
-    bare, _ = solved(*rows, np.zeros((2, P + 1)), settings)
-    x = bare.estimate(slot)
     out = np.empty(n_trials)
     for i in range(n_trials):
-        state.tables.agents.open("estimate")[slot] = x
         veil.cover(state, state.plan.used)
         out[i] = state.estimate(slot)[0] @ [1.0, 0.0, 0.0, 1.0]
     return out
@@ -116,8 +116,8 @@ def test_the_best_attack_on_one_message_stays_below_the_promised_epsilon():
     epsilon, delta, n = 1.0, 1e-5, 10_000
     settings = Settings(C=0.1, local="exact", bias="mixed", task_penalty=2.0, node_penalty=2.0)
     row, flipped = ((np.array([[1.0, 0.0, 0.0]]), np.array([sign])) for sign in (1.0, -1.0))
-    veil = make_veil(Privacy("dp", epsilon, delta, 1, NORM))
-    one, other = (told(rows, n, settings, veil) for rows in (row, flipped))
+    privacy = Privacy("dp", epsilon, delta, 1, NORM)
+    one, other = (told(rows, n, settings, privacy) for rows in (row, flipped))
     found = []
     for at in np.quantile(one, np.linspace(0.02, 0.98, 49)):
         hit, miss = (beta.ppf(q, k + a, n - k + 1 - a) for q, k, a in (
@@ -146,3 +146,114 @@ def test_csr_rows_are_clipped_as_dense_ones_and_stay_csr():
     found = clip(csr_array(X), 1.0)
     assert found.format == "csr"
     np.testing.assert_allclose(found.toarray(), clip(X, 1.0))
+
+
+SETTINGS = Settings(C=0.1, local="exact", bias="mixed", task_penalty=2.0, node_penalty=2.0)
+
+
+def test_low_digits_of_what_is_told_say_nothing_of_rows():
+    """Two exact values that differ by less than a grain are told in the same bits."""
+    size = np.full(1000, 0.37)
+    exact = np.random.default_rng(0).normal(size=1000)
+    same = np.random.default_rng(1).normal(size=1000)
+    one, other = (noised(some, size, lambda _: same) for some in (exact, exact + 1e-9))
+    assert (one == other).mean() > 0.999
+    grain = GRAIN * 0.25
+    np.testing.assert_array_equal(one / grain, np.rint(one / grain))
+    assert np.abs(one - exact - size * same).max() <= grain / 2
+
+
+def test_x_follows_from_the_noisy_pull_and_what_neighbours_know():
+    """Rows whose pulls differ by less than a grain give the same bits of x, at any z."""
+    z = np.random.default_rng(3).normal(size=(2, P + 1)) * 1e3
+    told = []
+    for first in (1.0, 1.0 - 1e-9):
+        veil = make_veil(Privacy("dp", rounds=1), draw=lambda n: np.linspace(-1, 1, n))
+        state, slot = solved(np.array([[first, 0, 0]]), np.ones(1), z, SETTINGS, veil)
+        told.append(state.estimate(slot))
+    np.testing.assert_array_equal(*told)
+
+
+def test_while_a_round_is_at_work_others_see_what_was_told_before():
+    seen = []
+
+    def draw(n):
+        seen.append((veil.shown(state_of[0], 0), np.array(state_of[0].estimate(0))))
+        return np.zeros(n)
+
+    veil, state_of = make_veil(Privacy("dp", rounds=2), draw=draw), []
+    spend = veil.spend
+
+    def watched(state, *more):
+        state_of[:] = [state]
+        return spend(state, *more)
+
+    veil.spend = watched
+    solved(*drawn(np.random.default_rng(2), 6), np.ones((2, P + 1)), SETTINGS, veil)
+    ((shown, bare),) = seen
+    assert not shown.any()
+    assert bare.any()
+
+
+def test_a_round_that_fails_leaves_nothing_without_noise(monkeypatch):
+    veil = make_veil(Privacy("dp", rounds=5))
+
+    def fail(*_):
+        raise MemoryError
+
+    state = State(P, SETTINGS)
+    (slot,) = state.add_agents([0], [0]).tolist()
+    state.add_rows(slot, *drawn(np.random.default_rng(2), 6))
+    ends = Ends(state, veil)
+    ends.relink({("t", "b", "t"): True}, {"t": Holding(slot)}, lambda _: False)
+    state.know(Elsewhere(size={slot: 2.0}, flow={slot: 1.0}, square={slot: 0.3}))
+    ends.prepare()
+    monkeypatch.setattr(veil, "cover", fail)
+    with pytest.raises(MemoryError):
+        ends.solve()
+    assert not state.estimate(slot).any()
+
+
+def test_a_bias_that_no_link_holds_is_refused_before_anything_is_paid_for():
+    veil = make_veil(Privacy("dp", rounds=5))
+    state = State(P, SETTINGS)
+    linked, lonely = state.add_agents([0, 0], [0, 1]).tolist()
+    for slot in (linked, lonely):
+        state.add_rows(slot, *drawn(np.random.default_rng(slot), 6))
+    ends = Ends(state, veil)
+    ends.relink({("t", "b", "t"): True}, {"t": Holding(linked)}, lambda _: False)
+    known = dict.fromkeys((linked, lonely), 1.0)
+    state.know(Elsewhere(size=known, flow=known, square=known))
+    ends.prepare()
+    for _ in range(7):
+        with pytest.raises(NetworkError, match="a bias that no link holds"):
+            ends.solve()
+    assert veil.budget.spent == 0
+    assert not state.estimate([linked, lonely]).any()
+
+
+@pytest.mark.parametrize("candidate", [0, 1])
+def test_a_choice_in_the_middle_of_a_round_leaves_its_noise_as_it_was_paid_for(candidate):
+    chosen = Privacy("dp", rounds=20, candidates=(0.8, 0.1), choosing=0.35)
+    sizes = []
+    for budget in (Budget(chosen), _Hasty(chosen, candidate)):
+        veil = Noisy(budget, np.ones)
+        veil.share([0, 1], [0.8, 0.1])
+        rows = drawn(np.random.default_rng(2), 6)
+        state, slot = solved(*rows, np.zeros((2, P + 1)), SETTINGS, veil)
+        sizes.append(state.estimate(slot))
+    assert veil.choice == candidate
+    np.testing.assert_array_equal(*sizes)
+
+
+class _Hasty(Budget):
+    """The network chooses as soon as a round is paid for, before its rows are looked at."""
+
+    def __init__(self, privacy, candidate):
+        super().__init__(privacy)
+        self.candidate = candidate
+
+    def spend(self):
+        found = super().spend()
+        self.choose(self.candidate)
+        return found

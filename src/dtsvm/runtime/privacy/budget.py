@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from threading import RLock
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,14 @@ __all__ = ["SUMS", "Budget"]
 
 Floats = NDArray[np.float64]
 SUMS = 4  # before the first round there are at most three; one may be lost with the process
+_LOCK = RLock()  # a long solve pays in a thread of its own, sums are paid for beside it
+
+
+class Paid(NamedTuple):
+    """What the last message was paid from: whether it is of all candidates, and its number."""
+
+    is_first: bool
+    number: int
 
 
 class Budget:
@@ -29,6 +38,9 @@ class Budget:
         The level, which must be "dp".
     path : Path, optional
         Where it is kept; without one it lasts as long as the process.
+    holdout : float
+        The share of rows that nobody trains on: they are paid for apart, so it may never change.
+        By default it is what the file says.
 
     Examples
     --------
@@ -38,13 +50,16 @@ class Budget:
     [True, True, False]
     """
 
-    def __init__(self, privacy: Privacy, path: Path | None = None) -> None:
-        self.privacy, self.path = privacy, path
+    def __init__(
+        self, privacy: Privacy, path: Path | None = None, holdout: float | None = None
+    ) -> None:
+        self.privacy, self.path, self.holdout = privacy, path, holdout
         self.spent = 0
         self.choice: int | None = None  # which candidate trains on; the first if there is one only
         self.counts: dict[str, int] = {}  # of sums of each kind
         self.told: dict[str, list[float]] = {}  # noise and all, to be told again
-        self._refresh()
+        self.refresh()
+        self.paid = Paid(self.is_comparing, self.spent)
 
     @property
     def left(self) -> int:
@@ -63,18 +78,21 @@ class Budget:
 
     def spend(self) -> bool:
         """Pay for one message; False if nothing is left. It is on disk when this returns."""
-        self._refresh()
-        if not self.may_tell:
-            return False
-        self._write(spent=self.spent + 1)
-        return True
+        with _LOCK:
+            self.refresh()
+            if not self.may_tell:
+                return False
+            self._write(spent=self.spent + 1)
+            self.paid = Paid(self.is_comparing, self.spent)
+            return True
 
     def choose(self, candidate: int) -> None:
         """Go on with one candidate, for ever; what first rounds were left is given up."""
-        self._refresh()
-        if self.is_comparing:
-            spent = max(self.spent, self.privacy.first_rounds)
-            self._write(choice=candidate, spent=spent)
+        with _LOCK:
+            self.refresh()
+            if self.is_comparing:
+                spent = max(self.spent, self.privacy.first_rounds)
+                self._write(choice=candidate, spent=spent)
 
     def tell(
         self, kind: str, name: str, most: int, make: Callable[[], Floats], *,
@@ -95,7 +113,13 @@ class Budget:
         is_repeated : bool
             Whether the last of this kind is told again when no more may be made.
         """
-        self._refresh()
+        with _LOCK:
+            self.refresh()
+            return self._tell(kind, name, most, make, is_repeated)
+
+    def _tell(
+        self, kind: str, name: str, most: int, make: Callable[[], Floats], is_repeated: bool
+    ) -> Floats:
         last = f"{kind}: last"
         if self.counts.get(kind, 0) >= most and is_repeated and last in self.told:
             name = last
@@ -112,7 +136,7 @@ class Budget:
         self._write(told={**self.told, name: found.tolist(), last: found.tolist()})
         return found
 
-    def _refresh(self) -> None:
+    def refresh(self) -> None:
         """Know what is on disk: sums and messages of a node are paid from one file."""
         if self.path is not None and self.path.exists():
             self._read()
@@ -123,7 +147,8 @@ class Budget:
             **change,
         }  # fmt: skip
         if self.path is not None:
-            content = json.dumps({"privacy": self.privacy.describe(), **new}).encode()
+            about = {"privacy": self.privacy.describe(), "holdout": self.holdout}
+            content = json.dumps({**about, **new}).encode()
             try:
                 write_atomically(self.path, content, is_private=True)
             except OSError as error:
@@ -140,6 +165,7 @@ class Budget:
             kept: dict[str, Any] = json.loads(self.path.read_bytes())
             spent, counts, told = kept["spent"], dict(kept["counts"]), dict(kept["told"])
             begun, choice = dict(kept["privacy"]), kept.get("choice")
+            held = kept.get("holdout")
             told = {str(name): [float(v) for v in some] for name, some in told.items()}
         except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
             raise self._refusal("cannot be read") from error
@@ -148,6 +174,10 @@ class Budget:
                 raise self._refusal(f"says that {number!r} messages were sent")
         if begun != self.privacy.describe():
             raise self._refusal(f"was begun with {begun} instead of {self.privacy.describe()}")
+        if self.holdout is None:
+            self.holdout = held
+        if held != self.holdout:
+            raise self._refusal(f"was begun with holdout = {held} instead of {self.holdout}")
         if choice is not None and choice not in range(len(self.privacy.candidates)):
             raise self._refusal(f"says that candidate {choice!r} was chosen")
         self.spent, self.choice, self.counts, self.told = spent, choice, counts, told

@@ -4,6 +4,7 @@ A node's part of a sum moves by a bounded amount if one row is replaced, because
 to ranges that were written down before anybody looked. A block of numbers that moves by at most S
 gets normal noise of size m √k S if the sum has k blocks: all of it together moves by at most
 1/m of its noise. The noise of a sum is drawn and paid for once; asked again, a node says the same.
+What is told is rounded to a thousandth of its noise (`noise.noised`).
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dtsvm.data import ColumnSchema, Kind, Schema
+from dtsvm.errors import NetworkError
 from dtsvm.prepare import Encoded, Plan
 from dtsvm.prepare.agree import scales_of
 from dtsvm.problem.sigmoid import BINS
 from dtsvm.runtime.privacy.accounting import shared_multiplier
 from dtsvm.runtime.privacy.budget import SUMS, Budget
-from dtsvm.runtime.privacy.veil import COUNTED, Draw, true_normal
+from dtsvm.runtime.privacy.noise import Draw, noised, true_normal
+from dtsvm.runtime.privacy.veil import COUNTED
 
 __all__ = ["COARSE", "NoisySums"]
 
@@ -61,7 +64,15 @@ class NoisySums:
         return Schema(tuple(columns))
 
     def clipped(self, rows: Encoded) -> Encoded:
-        """Return rows inside the ranges; a text that was not written down is missing."""
+        """Return rows inside the ranges; a text that was not written down is missing.
+
+        Columns that neighbours see otherwise are refused: noise is made for those written down.
+        """
+        if rows.schema != self.schema():
+            raise NetworkError(
+                "A node has other columns than those under [privacy.ranges] here, which noise is "
+                "made for. Write the same ranges into every node.toml."
+            )
         low, high = self._range(rows.schema)
         levels = np.array([len(c.levels) for c in rows.schema.of_kind(Kind.CATEGORY)], np.int64)
         codes = np.where(rows.codes < 0, levels[:, None], rows.codes)
@@ -97,7 +108,7 @@ class NoisySums:
 
     def _tell(self, name: str, vector: Floats, sizes: Floats) -> Floats:
         def make() -> Floats:
-            return vector + self._multiplier * sizes * self._draw(len(vector))
+            return noised(vector, self._multiplier * sizes, self._draw)
 
         return self.budget.tell("preparation", name, SUMS, make)
 
@@ -161,7 +172,7 @@ class NoisySums:
         def make() -> Floats:
             whole = counts()
             size = multiplier * chosen.weight * SWAP * math.sqrt(len(whole))
-            return whole.ravel() + size * self._draw(whole.size)
+            return noised(whole.ravel(), np.full(whole.size, size), self._draw)
 
         kind = f"probabilities of {task}"
         if self.budget.counts.get(kind) and kind not in self.budget.told:
@@ -185,7 +196,7 @@ class NoisySums:
 
         def make() -> Floats:
             size = multiplier * heaviest * math.sqrt(n)
-            return errors() + size * self._draw(n)
+            return noised(errors(), np.full(n, size), self._draw)
 
         if self.budget.counts.get(kind) and kind not in self.budget.told:
             return np.zeros(n)
@@ -205,10 +216,10 @@ class NoisySums:
 
         def make() -> Floats:
             whole = counts()
+            few = whole if n_lanes > 2 else whole.reshape(2 * COARSE, -1).sum(axis=1)
+            few = noised(few, np.full(len(few), multiplier * SWAP), self._draw)
             if n_lanes > 2:
-                return whole + multiplier * SWAP * self._draw(len(whole))
-            few = whole.reshape(2 * COARSE, -1).sum(axis=1)
-            few = few + multiplier * SWAP * self._draw(len(few))
+                return few
             out = np.zeros((2 * COARSE, len(whole) // (2 * COARSE)))
             out[:, out.shape[1] // 2] = few
             return out.ravel()

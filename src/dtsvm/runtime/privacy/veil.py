@@ -2,87 +2,33 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from dtsvm.errors import NetworkError
 from dtsvm.problem import Privacy, Settings
 from dtsvm.rounds import State
 from dtsvm.runtime.privacy.accounting import shared_multiplier
 from dtsvm.runtime.privacy.budget import Budget
+from dtsvm.runtime.privacy.noise import (
+    SLACK,
+    Draw,
+    check_weights,
+    clip,
+    noised,
+    sensitivity,
+    true_normal,
+)
 
-__all__ = ["COUNTED", "Hidden", "Noisy", "Veil", "clip", "make_veil", "sensitivity", "true_normal"]
+__all__ = ["COUNTED", "Hidden", "Noisy", "Veil", "make_veil"]
 
 Floats = NDArray[np.float64]
 Slots = NDArray[np.int64]
-Draw = Callable[[int], Floats]
 STIR = 0.3  # hidden numbers, in what z of a link has moved
 COUNTED = 0.15  # of the share for choosing, for counts of errors; the rest is for candidates
-SLACK = 1e-6  # by how much more noise is added than exact local solves ask for
-
-
-def true_normal(n: int) -> Floats:
-    """Draw standard normal numbers from the operating system's own entropy."""
-    words = np.frombuffer(os.urandom(8 * n), "<u8") >> np.uint64(11)
-    return np.asarray(ndtri((words + 0.5) / 2.0**53))
-
-
-def clip(X: Any, norm: float) -> Any:
-    """Return rows, those longer than `norm` shortened to it; CSR rows stay CSR.
-
-    Examples
-    --------
-    >>> clip([[3.0, 4.0], [0.3, 0.4]], 1.0).round(9).tolist()
-    [[0.6, 0.8], [0.3, 0.4]]
-    """
-    if hasattr(X, "tocsr"):
-        found = X.tocsr()
-        length = np.sqrt(np.asarray(found.multiply(found).sum(axis=1)).ravel())
-        share = np.minimum(1.0, norm / np.maximum(length, 1e-300))
-        return found.multiply(share[:, None]).tocsr()
-    rows = np.asarray(X, float)
-    length = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.asarray(np.where(length > norm, rows * (norm / np.maximum(length, 1e-300)), rows))
-
-
-def sensitivity(C: float, norm: float, d_weights: float, d_bias: float) -> float:
-    """Return how far g = X̃ᵀYλ of a local problem can move, in ‖D^½ ·‖, if one row is replaced.
-
-    An agent's x is the minimiser of
-
-        F(x) = ½ xᵀUx − zᵀx + C Σ_i ℓ_i(u),    u = x₀ + x₁,    ℓ_i(u) = max(0, 1 − y_i x̃_iᵀu)
-
-    with U > 0 diagonal, and x = U⁻¹(g + z) for both parts: all that its messages tell beyond what
-    the neighbours sent is g, and u = D g + m with D = U₀⁻¹ + U₁⁻¹. In u alone the problem is
-    ½ ‖u − m‖² in the norm of D⁻¹ plus the losses, so strongly convex with modulus 1 in that norm.
-    Let F' have row k in place of row i, and u, u' be the minimisers. Adding the two inequalities
-    of strong convexity,
-
-        ‖u − u'‖²_{D⁻¹} ≤ C |(ℓ_k − ℓ_i)(u) − (ℓ_k − ℓ_i)(u')|
-                        ≤ C (‖x̃_i‖_D + ‖x̃_k‖_D) ‖u − u'‖_{D⁻¹}
-
-    for ℓ is Lipschitz with constant ‖x̃‖_D in that norm. So, with ‖x‖ ≤ R and g = D⁻¹(u − m),
-
-        ‖g − g'‖_D = ‖u − u'‖_{D⁻¹} ≤ 2 C √(R² d_w + d_b).
-
-    With a weight c_i a row, C c_i stands for C in the losses: rows that weigh at most c move g by
-    at most c times as much. A row that several agents of a node train on, one for each of K
-    labels, moves the K vectors g together by at most √K times as much: noise √K times as large
-    on each is noise for the K messages of a round as one.
-
-    Neither the number of rows nor z, which neighbours may choose as they like, occurs in it.
-
-    Examples
-    --------
-    >>> sensitivity(0.1, 1.0, 2.0, 2.0)
-    0.4
-    """
-    return 2.0 * C * float(np.sqrt(norm * norm * d_weights + d_bias))
+MOST_HEARD = 2.0**14  # in noise: a neighbour's larger numbers would take digits from local solves
 
 
 class Held(Protocol):
@@ -126,9 +72,13 @@ class Veil:
         """Return the z that a new link of an agent begins at, if not zero."""
         return None
 
-    def spend(self, agents: Slots, n_links: int) -> Slots:
+    def spend(self, state: State, agents: Slots, n_links: int) -> Slots:
         """Return the agents that may look at their rows in a round, to tell so many neighbours."""
         return agents
+
+    def allows(self, state: State, agent: int, q: Floats, pull: tuple[float, float]) -> bool:
+        """Whether what a neighbour told may be taken in; `pull` is that of all rows, and bias."""
+        return True
 
     def may_end(self, agents: Slots) -> bool:
         """Whether nothing speaks against agreeing on what these agents found."""
@@ -152,6 +102,16 @@ class Veil:
 
     def cover(self, state: State, agents: Slots) -> None:
         """Cover what agents have just found, before anybody is told."""
+
+    def give_up(self, state: State) -> None:
+        """Forget what agents have found and nothing covers: the round failed."""
+
+    def shown(self, state: State, agent: int) -> Floats:
+        """Return what an agent found, as others may know it."""
+        return state.estimate(agent)
+
+    def recall(self, spent: int) -> None:
+        """Refuse a budget that has forgotten what a checkpoint still knows."""
 
     def stir(self, state: State, ends: NDArray[np.int64], before: Floats) -> None:
         """Hide how z of these link ends have just moved from where they were."""
@@ -211,6 +171,7 @@ class Noisy(Veil):
         super().__init__(budget.privacy)
         self.budget, self._draw = budget, draw
         self._means: dict[int, tuple[int, Floats]] = {}  # of what agents told lately
+        self._before: dict[int, Floats] = {}  # x of agents that are at work, as it was told
         self._copies: dict[int, int] = {}  # agents that train on the same rows, by agent
         self._candidate: dict[int, int] = {}  # by agent
         chosen = budget.privacy
@@ -238,13 +199,7 @@ class Noisy(Veil):
 
     def weigh(self, weight: Floats | None) -> None:
         """Refuse rows that weigh more than the noise is made for."""
-        most = 0.0 if weight is None else float(np.max(weight, initial=0.0))
-        if most > self.heaviest * (1.0 + SLACK / 2):
-            raise NetworkError(
-                f"A row weighs {most:g}, but under differential privacy none may weigh more than "
-                f"{self.heaviest:g}: noise is in proportion. Write the most that a row may weigh, "
-                "known without a look at any row, as weight under [privacy]."
-            )
+        check_weights(weight, self.heaviest)
 
     def share(self, slots: list[int], prices: list[float]) -> None:
         """Know how many messages of a round a row is in, of each candidate."""
@@ -256,11 +211,29 @@ class Noisy(Veil):
         """Return rows no longer than the norm that was agreed on."""
         return clip(X, self.privacy.norm)
 
-    def spend(self, agents: Slots, n_links: int) -> Slots:
+    def spend(self, state: State, agents: Slots, n_links: int) -> Slots:
         """Pay for a round that somebody will hear of: of all candidates, or of the chosen one."""
-        if n_links == 0 or not self.budget.spend():
+        if n_links == 0:
             return agents[:0]
-        return agents if self.budget.is_comparing else agents[self._are_chosen(agents)]
+        if (state.tables.agents["prox"][agents] > 0).any():
+            raise NetworkError(
+                "An agent has a bias that no link holds, so noise cannot hide its rows. "
+                "Link the node to another that holds the same tasks."
+            )
+        if not self.budget.spend():
+            return agents[:0]
+        some = agents if self.budget.paid.is_first else agents[self._are_chosen(agents)]
+        self._before = {a: state.estimate(a) for a in some.tolist()}
+        return some
+
+    def allows(self, state: State, agent: int, q: Floats, pull: tuple[float, float]) -> bool:
+        """Whether what a neighbour told leaves local solves the digits that noise counts on.
+
+        Allowed is what all rows together could have put on a link, or `MOST_HEARD` times the noise.
+        """
+        size = self._sizes(state, agent)
+        most = np.maximum(MOST_HEARD * size, np.repeat(pull, [state.n_features, 1]))
+        return bool((np.abs(q) <= most).all())
 
     def may_end(self, agents: Slots) -> bool:
         """Whether nothing more can be learnt from the rows for these agents."""
@@ -294,39 +267,60 @@ class Noisy(Veil):
         return self._means[agent][1] if agent in self._means else state.estimate(agent)
 
     def cover(self, state: State, some: Slots) -> None:
-        """Set x ← x + U⁻¹ noise, the noise normal with covariance (m s)² D⁻¹, s the sensitivity."""
+        """Set x = U⁻¹(g + noise + Σ z), the noise normal with covariance (m s)² D⁻¹.
+
+        s is the sensitivity. Nothing else of x is made of rows: all of it follows from g and its
+        noise, rounded, and from what neighbours know.
+        """
         agents = state.tables.agents
         for a in some.tolist():
-            if (agents["prox"][a] > 0).any():
-                raise NetworkError(
-                    "An agent has a bias that no link holds, so noise cannot hide its rows. "
-                    "Link the node to another that holds the same tasks."
-                )
-            gain = agents["gain"][a]  # (part, weights or bias): U⁻¹
-            each = np.repeat(gain, [state.n_features, 1], axis=1)
-            size = np.sqrt(self._copies.get(a, 1))
-            C = float(agents["C"][a])
-            noise = size * self._noise(C, gain.sum(axis=0), state.n_features + 1)
-            found = agents.open("estimate")
-            found[a] += each * noise
-            agents.open("norm")[a] = float(np.linalg.norm(found[a]))
-            self._remember(a, found[a])
+            each = np.repeat(agents["gain"][a], [state.n_features, 1], axis=1)  # (part, ·): U⁻¹
+            pull = noised(np.array(agents["pull"][a]), self._sizes(state, a), self._draw)
+            x = each * (pull + _inflow(state, a))
+            agents.open("estimate")[a] = x
+            agents.open("norm")[a] = float(np.linalg.norm(x))
+            self._before.pop(a, None)
+            self._remember(a, x)
+
+    def give_up(self, state: State) -> None:
+        """Put x back to what was told last: what was found has no noise."""
+        for a, x in self._before.items():
+            state.tables.agents.open("estimate")[a] = x
+        self._before = {}
+
+    def shown(self, state: State, agent: int) -> Floats:
+        """Return x with its noise, also while a solve runs in another thread."""
+        return self._before[agent] if agent in self._before else state.estimate(agent)
+
+    def recall(self, spent: int) -> None:
+        """Refuse a budget that says less was spent than a checkpoint knows of."""
+        self.budget.refresh()
+        if self.budget.spent < spent:
+            raise NetworkError(
+                f"The checkpoint knows of {spent} messages, but the privacy budget "
+                f"{self.budget.path} of {self.budget.spent} only: it is an old copy, or a new one. "
+                "Put the newest back; only new rows may have a new budget, and then take the "
+                "checkpoint away, too."
+            )
 
     def _remember(self, agent: int, x: Floats) -> None:
-        begun = 0 if self.budget.is_comparing else self.privacy.first_rounds
-        if self.budget.spent == begun + 1:
+        is_first, number = self.budget.paid
+        begun = 0 if is_first else self.privacy.first_rounds
+        if number == begun + 1:
             self._means.pop(agent, None)
-        n_rounds = self.privacy.first_rounds if self.budget.is_comparing else self.privacy.rounds
-        if 2 * (self.budget.spent - begun) > n_rounds:
+        n_rounds = self.privacy.first_rounds if is_first else self.privacy.rounds
+        if 2 * (number - begun) > n_rounds:
             n, mean = self._means.get(agent, (0, np.zeros_like(x)))
             self._means[agent] = (n + 1, mean + (x - mean) / (n + 1))
 
-    def _noise(self, C: float, d: Floats, n: int) -> Floats:
+    def _sizes(self, state: State, agent: int) -> Floats:
+        """Return how large the noise on each number of an agent's g is."""
+        agents = state.tables.agents
+        d, C = agents["gain"][agent].sum(axis=0), float(agents["C"][agent])
         moved = sensitivity(self.heaviest * C, self.privacy.norm, *d.tolist())
-        multiplier = self.first_multiplier if self.budget.is_comparing else self.multiplier
-        size = multiplier * (1.0 + SLACK) * moved
-        each = np.repeat(d, [n - 1, 1])
-        return np.asarray(size / np.sqrt(each) * self._draw(n))
+        multiplier = self.first_multiplier if self.budget.paid.is_first else self.multiplier
+        size = multiplier * (1.0 + SLACK) * moved * np.sqrt(self._copies.get(agent, 1))
+        return np.asarray(size / np.sqrt(np.repeat(d, [state.n_features, 1])))
 
     def status(self) -> dict[str, Any]:
         """Return the level and what is left of the budget."""
@@ -334,8 +328,19 @@ class Noisy(Veil):
         return told if self.price is None else {**told, "C": self.price}
 
 
-def make_veil(privacy: Privacy, budget: Any = None, draw: Draw = true_normal) -> Veil:
-    """Return what a level asks for; `budget` is the path of the budget."""
+def _inflow(state: State, agent: int) -> Floats:
+    """Σ z over an agent's links, and what cut ones left behind."""
+    ends = state.tables.ends
+    mine = ends.used[ends["owner"][ends.used] == agent]
+    z = np.array(ends["state"][mine])
+    z[ends["is_wide"][mine] == 0, 1] = 0.0
+    return np.asarray(z.sum(axis=0) + state.offset(agent))
+
+
+def make_veil(
+    privacy: Privacy, budget: Any = None, draw: Draw = true_normal, holdout: float | None = None
+) -> Veil:
+    """Return what a level asks for; `budget` is the path of the budget, as in `Budget`."""
     if privacy.level == "dp":
-        return Noisy(Budget(privacy, budget), draw)
+        return Noisy(Budget(privacy, budget, holdout), draw)
     return Hidden(privacy) if privacy.level == "masked" else Veil(privacy)

@@ -69,6 +69,11 @@ class Bounds(NamedTuple):
         return bool(squared <= 2 * n_ends * (self.pull / SLACK) ** 2)
 
     @property
+    def most_pull(self) -> tuple[float, float]:
+        """What all rows together can put on a link, of a weight and of the bias; ten times that."""
+        return self.pull / SLACK, LARGER * self.bias_pull / SLACK
+
+    @property
     def most_estimate(self) -> float:
         """A length of an estimate, all parts as one vector, up to which all are allowed."""
         return min(self.weights, self.bias)

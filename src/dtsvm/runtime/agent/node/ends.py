@@ -172,10 +172,14 @@ class Ends:
         """
         plan = self.state.plan
         arrays = plan.rows, plan.agents, plan.ends
-        some = self.veil.spend(plan.used, len(self.ends))
+        some = self.veil.spend(self.state, plan.used, len(self.ends))
         if len(some):
-            compiled.local_steps(some, *arrays, plan.work, self._job(), self.state.age)
-            self.veil.cover(self.state, some)
+            try:
+                compiled.local_steps(some, *arrays, plan.work, self._job(), self.state.age)
+                self.veil.cover(self.state, some)
+            except BaseException:
+                self.veil.give_up(self.state)
+                raise
         compiled.send(self._slots, plan.agents, plan.ends, self.told)
 
     def _job(self) -> Any:
@@ -213,6 +217,8 @@ class Ends:
 
     def is_allowed(self, neighbour: str, news: News, bounds: dict[str, Bounds]) -> bool:
         """Whether the data allow what a neighbour told; `bounds` are by task."""
+        if self.veil.is_noisy:
+            return self._are_small(neighbour, news, bounds)
         most = self._most_squares(bounds)
         for i in self._place.get(neighbour, ()):
             told = self._told_to(i, news)
@@ -222,6 +228,17 @@ class Ends:
                 if not mine.allows(self._read(i, told), penalty):
                     return False
                 if told.check and not mine.allow_check(told.numbers[0], told.numbers[1], penalty):
+                    return False
+        return True
+
+    def _are_small(self, neighbour: str, news: News, bounds: dict[str, Bounds]) -> bool:
+        """Whether what a neighbour told may be taken in although nothing bounds noise."""
+        for i in self._place.get(neighbour, ()):
+            told = self._told_to(i, news)
+            if told is not None:
+                end, pull = self.ends[i], bounds[self.ends[i].key[0]].most_pull
+                agent = int(self.state.tables.ends["owner"][end.half])
+                if not self.veil.allows(self.state, agent, self._read(i, told), pull):
                     return False
         return True
 

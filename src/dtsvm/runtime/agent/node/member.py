@@ -221,7 +221,7 @@ class Member:
 
     def estimate(self, task: str) -> Floats:
         """Return the common and the specific part of the agent here."""
-        return self.state.estimate(self.holding(self.chosen(task)).slot)
+        return self.veil.shown(self.state, self.holding(self.chosen(task)).slot)
 
     def chosen(self, lane: str) -> str:
         """Return the lane that answers for a main lane: its own, or that of the chosen C."""

@@ -236,7 +236,7 @@ class Node(Answers):
     def _is_allowed(self, name: str, news: News, now: float) -> bool:
         """Whether the data allow what a neighbour told; who goes on so is barred for a while."""
         mail, why = self.mail[name], "its values are larger than the data allow"
-        if self.veil.is_noisy or self.ends.is_allowed(name, news, self._bounds):
+        if self.ends.is_allowed(name, news, self._bounds):
             mail.n_odd = 0
             return True
         mail.n_odd += 1

@@ -99,6 +99,7 @@ def dump(node: Node, told: Told | None = None, change: dict[str, Any] | None = N
         "later": told.later,
         "generation": told.generation,
         "edges": list(edges),
+        "spent": node.veil.status().get("spent", 0),
         "levels": node.balancer.levels(),
     }
     return _pack(head, arrays)
@@ -120,7 +121,7 @@ def _tasks(node: Node, told: Told) -> tuple[list[dict[str, Any]], Arrays]:
         )
         for i, slot in enumerate(lanes.values(), first):
             arrays[f"dual{i}"] = tables.rows["dual"][tables.row_slots[slot]]
-            arrays[f"estimate{i}"] = node.state.estimate(slot)
+            arrays[f"estimate{i}"] = node.veil.shown(node.state, slot)
     return tasks, arrays
 
 
@@ -149,6 +150,7 @@ def restore(node: Node, content: bytes, where: str = "The checkpoint", generatio
         head.update(tasks=[], edges=[], levels={}, round=0)  # all meet anew
         arrays["edge_state"] = np.zeros((0, 2, node.n_features + 1))
     _check_head(node, head, arrays, where)
+    node.veil.recall(head.get("spent", 0))
     presence = node.presence
     presence.incarnation = max(presence.incarnation, head["incarnation"] + 1)
     presence.told = presence.restored = head["n_told"]

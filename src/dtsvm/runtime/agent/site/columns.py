@@ -64,7 +64,7 @@ def noise(config: Config) -> NoisySums | None:
     """Return what adds noise to sums, if the level of privacy asks for that."""
     if config.privacy.level != "dp":
         return None
-    return NoisySums(Budget(config.privacy, config.folder / BUDGET))
+    return NoisySums(Budget(config.privacy, config.folder / BUDGET, config.holdout))
 
 
 def _first(config: Config, task: str, given: TaskConfig) -> tuple[Records | None, NDArray[Any]]:

@@ -45,7 +45,14 @@ def read_privacy(path: Path, content: dict[str, Any]) -> Privacy:
             f"{found.choosing:g} and {found.probability:g} of the budget, which leaves nothing for "
             "rounds."
         )
+    files: dict[str, str] = {}
     for task, lines in content["tasks"].items():
+        twin = files.setdefault(str(lines.get("data", task)), task)
+        if twin != task:
+            raise ParameterError(
+                f"{path}: tasks {twin!r} and {task!r} both read {lines['data']}, so that a row "
+                "would be told of twice. Under differential privacy give every row to one task."
+            )
         if len(lines.get("labels", ())) < 2:
             raise ParameterError(
                 f"{path}: under differential privacy nobody is told which labels were found; write "

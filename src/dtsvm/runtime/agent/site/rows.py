@@ -32,6 +32,7 @@ from dtsvm.runtime.agent.node.lanes import (
 )
 from dtsvm.runtime.agent.site.columns import is_held, prepared
 from dtsvm.runtime.agent.site.config import Config, TaskConfig
+from dtsvm.runtime.privacy.noise import check_weights
 
 __all__ = ["Block", "SiteRows"]
 
@@ -84,6 +85,8 @@ class SiteRows:
         features = given.features if self.feature_names is None else self.feature_names
         rows = self._read(path, given, features)
         assert rows.y is not None
+        if self._is_private:  # what a class weighs comes on top
+            check_weights(rows.weight, self.config.privacy.weight)
         if task in self.classes and not (is_anew and given.labels is None):
             self._check_labels(task, rows.y)
         if self.feature_names is None:

@@ -96,7 +96,8 @@ class Site:
         node = Node(
             config.name, list(self.neighbours), n_features, config.settings, config.network,
             time.time_ns() // 1000, time.monotonic(), config.personal, config.timing, identity,
-            self.rows.described(), make_veil(config.privacy, config.folder / BUDGET),
+            self.rows.described(),
+            make_veil(config.privacy, config.folder / BUDGET, holdout=config.holdout),
             config.chooses,
         )  # fmt: skip
         node.veil.heaviest = self.rows.heaviest

@@ -1,6 +1,6 @@
 """Rows that each attack reads, by level of privacy, network and rows a node.
 
-    python -m benchmarks.attacks [--quick | --pooled | --epsilon]
+    python -m benchmarks.attacks [--quick | --dp | --pooled | --epsilon | --choosing]
 
 Rows are on the unit sphere in ten dimensions. In a star the curious node is the centre, so that it
 is the victim's only neighbour; in a ring the victim has another neighbour, in a complete network of
@@ -12,7 +12,8 @@ rows of all honest nodes in one heap, spends its rounds on three times as many r
 Then, how many rows a liar has read after as many rounds as training takes; what neighbours read who
 pool what they know (--pooled prints that alone), those in league holding no rows; and ε that the
 best attack on membership shows, over 10,000 trials with each of two nodes that differ in one row
-(--epsilon prints that alone).
+(--epsilon prints that alone; --dp the first table's lines under differential privacy). Last, what
+choosing C adds to all that: see `benchmarks.attacks.choosing` (--choosing prints it alone).
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ import math
 import sys
 
 import numpy as np
-from scipy.stats import beta
 
+from benchmarks.attacks.choosing import elections, epsilon_of, lanes
 from dtsvm import Network
 from dtsvm.problem import Privacy, Settings
 from dtsvm.problem.privacy import LEVELS
@@ -50,10 +51,10 @@ def shown(n_read: int, advantage: float) -> str:
     return f"{n_read}" + ("" if math.isnan(advantage) else f" ({advantage:.2f})")
 
 
-def main(sizes: tuple[int, ...]) -> None:
+def main(sizes: tuple[int, ...], levels: tuple[str, ...] = LEVELS) -> None:
     print("| privacy | network | rows | a neighbour that lies | one that listens | a reader |")
     print("|---|---|---|---|---|---|")
-    for level in LEVELS:
+    for level in levels:
         for shape, network in SHAPES.items():
             for n in sizes:
                 privacy = Privacy(level, epsilon=3.0, rounds=20)
@@ -109,32 +110,14 @@ def shown_epsilon(epsilon: float, rounds: int, n: int = 10_000, delta: float = 1
         victim = room.victim
         room.curious.choose = lambda _, known: np.zeros_like(known)
         room.step()
-        slot, veil = victim.holding(TASK).slot, victim.veil
-        bare = victim.state
-        exact = _exact(room, slot)
+        slot, veil, state = victim.holding(TASK).slot, victim.veil, victim.state
         found = np.zeros(n)
         for i in range(n):
             for _ in range(rounds):
-                bare.tables.agents.open("estimate")[slot] = exact
-                veil.cover(bare, bare.plan.used)
-                found[i] += bare.estimate(slot)[0] @ [1.0, 0.0, 0.0, 1.0]
+                veil.cover(state, state.plan.used)
+                found[i] += state.estimate(slot)[0] @ [1.0, 0.0, 0.0, 1.0]
         told.append(found / rounds)
-    one, other = told
-    best = 0.0
-    for at in np.quantile(one, np.linspace(0.005, 0.995, 199)):
-        hit, miss = (beta.ppf(q, k + a, n - k + 1 - a) for q, k, a in (
-            (0.01, (one >= at).sum(), 0), (0.99, (other >= at).sum(), 1)))  # fmt: skip
-        best = max(best, math.log(max(hit - delta, 1e-12) / miss))
-    return best
-
-
-def _exact(room: Room, slot: int) -> np.ndarray:
-    """What the victim would tell without noise, at the z it has."""
-    state = room.victim.state
-    gain = np.repeat(state.tables.agents["gain"][slot], [state.n_features, 1], axis=1)
-    ends = [room.victim.ends.halves[key] for key in room.victim.ends.halves]
-    z = state.tables.ends["state"][ends].sum(axis=0)
-    return np.asarray(gain * (np.array(state.tables.agents["pull"][slot]) + z))
+    return epsilon_of(*told, delta)
 
 
 def epsilons() -> None:
@@ -146,11 +129,16 @@ def epsilons() -> None:
 
 if __name__ == "__main__":
     logging.disable(logging.CRITICAL)  # victims complain
-    only = {"--epsilon", "--pooled"} & set(sys.argv)
+    only = {"--epsilon", "--pooled", "--choosing", "--dp"} & set(sys.argv)
     if not only:
         main((1, 5) if "--quick" in sys.argv else (1, 5, 50, 300))
         early()
-    if "--epsilon" not in only:
+    if "--dp" in only:
+        main((1, 5, 50, 300), ("dp",))
+    if not only or "--pooled" in only:
         pooled()
-    if "--pooled" not in only:
+    if not only or "--epsilon" in only:
         epsilons()
+    if not only or "--choosing" in only:
+        lanes(SHAPES, block)
+        elections()

@@ -54,7 +54,10 @@ def test_a_release_says_that_it_is_for_readers_only():
     model = release(X, y, np.zeros(40), Privacy("dp", epsilon=2.0), C=0.1)
     assert model.privacy["readers_only"]
     assert model.privacy["epsilon"] == 2.0
-    assert np.isnan(model.info.objective)
+    info = model.info
+    told = [info.objective, info.gap, info.primal_residual, info.dual_residual]
+    assert np.isnan(told).all()  # they follow from the rows
+    assert (info.n_rounds, info.seconds) == (1, 0.0)
 
 
 def test_a_task_with_one_label_is_refused():

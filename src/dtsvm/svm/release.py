@@ -98,7 +98,11 @@ def release(
         own = noised(one.specific_coef[0], sizes[1], draw)
         answers.append(_answer(names[k].item(), classes[k], common, own))
     told = {**privacy.describe(), "rounds": 1, "readers_only": True}
-    info = replace(trained.info, objective=float("nan"), gap=float("nan"))
+    none = float("nan")  # how training went follows from the rows
+    info = replace(
+        trained.info, n_rounds=1, objective=none, gap=none, primal_residual=none,
+        dual_residual=none, seconds=0.0,
+    )  # fmt: skip
     return replace(
         trained, tasks=tuple(answers), n_features=p1 - 1, privacy=told, info=info,
     )  # fmt: skip

@@ -19,7 +19,10 @@ from numpy.typing import NDArray
 from dtsvm.runtime.agent.audit.room import VICTIM, Barred, Room
 from dtsvm.runtime.agent.audit.shadow import Away, Shadow
 
-__all__ = ["Findings", "Patient", "Prober", "lie", "listen", "read_model", "recovered"]
+__all__ = [
+    "Findings", "Patient", "Prober", "lie", "listen", "overheard", "read_model", "recovered",
+    "row_of",
+]  # fmt: skip
 
 Floats = NDArray[np.float64]
 FEW = 20  # rows below which an advantage is chance
@@ -89,7 +92,7 @@ def _pull(gain: Floats, x: Floats, z: Floats) -> Floats:
     return np.append(each[:, :-1].mean(axis=0), each[is_used, -1].mean())
 
 
-def _candidate(change: Floats) -> Floats | None:
+def row_of(change: Floats) -> Floats | None:
     """The row of which a change of g is a multiple, if it is of one row alone."""
     size = float(np.abs(change).max())
     if size == 0.0 or abs(change[-1]) < 1e-9 * size:
@@ -106,7 +109,16 @@ def listen(room: Room, rounds: int = 300) -> Findings:
     What links between its neighbours carry it follows too; other links it takes to carry nothing.
     Allies tell it what they see.
     """
-    found = Findings()
+    pulls, decision = overheard(room, rounds)
+    changes = [pulls[-1]]
+    for lag in (1, 2, 3):
+        changes += [after - before for before, after in _later(pulls, lag)]
+    rows = [row for row in map(row_of, changes) if row is not None]
+    return Findings(rows, decision, rounds)
+
+
+def overheard(room: Room, rounds: int) -> tuple[list[Floats], Floats]:
+    """Return g of the victim as a listener takes it to be, round by round, and its classifier."""
     for _ in range(rounds):
         room.step()
     league = list(room.league.values())
@@ -121,15 +133,12 @@ def listen(room: Room, rounds: int = 300) -> Findings:
     for seen, z in zip(heard, pulled, strict=True):
         pulls.append(_pull(gain, seen[VICTIM], z + shadow.carried(VICTIM)))
         shadow.advance(seen)
-    last = _candidate(pulls[-1])
-    found.rows += [] if last is None else [last]
-    for lag in (1, 2, 3):
-        for before, after in zip(pulls, pulls[lag:], strict=False):
-            row = _candidate(after - before)
-            if row is not None:
-                found.rows.append(row)
-    found.decision, found.rounds = np.asarray(heard[-1][VICTIM].sum(axis=0)), rounds
-    return found
+    return pulls, np.asarray(heard[-1][VICTIM].sum(axis=0))
+
+
+def _later(some: list[Floats], lag: int) -> list[tuple[Floats, Floats]]:
+    """Return each with the one so much later."""
+    return list(zip(some, some[lag:], strict=False))
 
 
 # The liar
@@ -257,7 +266,7 @@ class Prober:
         if not n or depth > 40 or self.findings.rounds > self.most_rounds:
             return
         if n == 1:
-            row = _candidate(low[1] - high[1])
+            row = row_of(low[1] - high[1])
             if row is not None:
                 self.findings.rows.append(row)
             return
@@ -379,5 +388,5 @@ def read_model(room: Room, rounds: int = 300) -> Findings:
     slot = next(iter(room.victim.holdings.values())).slot
     x = room.victim.state.estimate(slot)
     whole = np.asarray(x.sum(axis=0))
-    row = _candidate(whole)
+    row = row_of(whole)
     return Findings([] if row is None else [row], whole, rounds)

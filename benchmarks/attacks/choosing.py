@@ -170,9 +170,8 @@ def _trial(
 
 def elections() -> None:
     """Print ε that the best attack shows where C is chosen."""
-    print(
-        "\n| ε accounted, 12 rounds, C chosen from three, δ = 1e-5 | ε shown by the best of 10,000 trials |"
-    )
+    head = "ε accounted, C chosen from three in 12 rounds, δ = 1e-5"
+    print(f"\n| {head} | ε shown by the best of 10,000 trials |")
     print("|---|---|")
     for epsilon in (1.0, 3.0, 8.0):
         print(f"| {epsilon:g} | {shown_by_choosing(epsilon):.2f} |", flush=True)

@@ -13,9 +13,10 @@ from dtsvm.errors import DataError, MissingExtraError
 from dtsvm.problem import Privacy
 from dtsvm.problem.privacy import LEVELS
 from dtsvm.svm.model_file import save_model
-from dtsvm.ui.show import print_json, print_table
+from dtsvm.ui.show import WIDTH, print_json, print_table
 
 try:
+    from dtsvm.runtime.agent.audit.attacks import FEW
     from dtsvm.runtime.agent.audit.trial import Outcome, Target, around, split
     from dtsvm.runtime.agent.audit.trial import audit as attack
     from dtsvm.runtime.agent.node.agreed import Agreed
@@ -105,24 +106,54 @@ def _plain(one: Outcome) -> dict[str, Any]:
 
 def _print(name: str, n: int, privacy: Privacy, found: dict[str, list[Outcome]]) -> None:
     neighbours = "1 neighbour" if n == 1 else f"{n} neighbours"
-    click.echo(f"Node {name}, {neighbours}, privacy: {privacy.level}.")
-    click.echo(privacy.meaning)
+    _say(f"Node {name}, {neighbours}, privacy: {privacy.level}. {privacy.meaning}")
     for task, outcomes in found.items():
         click.echo()
-        columns = [f"task {task}", "rows read", "of", "membership", "rounds"]
+        columns = [f"task {task}", "rows read", "membership", "rounds"]
         print_table(columns, [_line(one) for one in outcomes])
-        for one in outcomes:
-            click.echo(_words(one))
+        click.echo()
+        for words in _words(outcomes):
+            _say(words)
+    click.echo()
+    _say(_membership(max(one.n_rows for outcomes in found.values() for one in outcomes)))
+    if privacy.level != "dp" and any(one.n_read for some in found.values() for one in some):
+        _say(
+            'Only level = "dp" under [privacy] stops who lies, at a price in accuracy: '
+            "docs/privacy.md."
+        )
+
+
+def _say(text: str) -> None:
+    click.echo(click.wrap_text(text, WIDTH))
 
 
 def _line(one: Outcome) -> list[str]:
     advantage = "–" if math.isnan(one.advantage) else f"{one.advantage:.2f}"
-    return [one.attack, f"{one.n_read:,}", f"{one.n_rows:,}", advantage, f"{one.rounds:,}"]
+    return [one.attack, f"{one.n_read:,} of {one.n_rows:,}", advantage, f"{one.rounds:,}"]
 
 
-def _words(one: Outcome) -> str:
-    who = one.attack[0].upper() + one.attack[1:]
-    if one.n_read:
-        share = "every row" if one.n_read == one.n_rows else f"{one.n_read} of {one.n_rows} rows"
-        return f"{who} reads {share} to the last digits, labels aside."
-    return f"{who} read no row in this way; another attack may come further."
+def _words(outcomes: list[Outcome]) -> list[str]:
+    found = []
+    for one in outcomes:
+        if one.n_read:
+            share = f"{one.n_read} of {one.n_rows} rows" if one.n_read < one.n_rows else "every row"
+            who = one.attack[0].upper() + one.attack[1:]
+            found.append(f"{who} reads {share} to the last digits, labels aside.")
+    rest = [one.attack for one in outcomes if not one.n_read]
+    if rest:
+        *some, last = rest
+        who = f"{', '.join(some)} and {last}" if some else last
+        who = who[0].upper() + who[1:]
+        found.append(f"{who} read no row in this way; another attack may come further.")
+    return found
+
+
+def _membership(n: int) -> str:
+    """Say what the figures mean; by luck two samples of n are so far apart once in twenty."""
+    if n < FEW:
+        return f"Membership is tried where a task has {2 * FEW} rows or more."
+    luck = 1.36 * math.sqrt(2.0 / n)
+    return (
+        "The copy has half of a task's rows. Membership is how well an attacker tells them from "
+        f"the other half: 1 is always, 0 is guessing, and up to {luck:.2f} may be luck."
+    )

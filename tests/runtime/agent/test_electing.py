@@ -216,3 +216,19 @@ def test_all_take_least_noise_where_two_neighbours_were_handed_different_totals(
     parts[told]._message = lie
     go_on(sites, carrier, parts, lambda: None not in choices(sites))
     assert set(choices(sites)) == {2}
+
+
+@pytest.mark.parametrize("begins", [0, 3])
+def test_a_liar_who_pretends_to_have_chosen_decides_and_learns_nothing_more(tmp_path, begins):
+    """Its voice ends the first rounds early; they are given up, and no errors are counted."""
+    sites = private_sites(tmp_path / "site", 2, 300, settings=AUTO, probability=False)
+    carrier, parts = begin(sites)
+    parts["c"].chosen = lambda: 0 if sites["a"].node.veil.budget.spent >= begins else None
+    honest = [sites["a"], sites["b"]]
+    go_on(sites, carrier, parts, lambda: all(s.node.veil.choice is not None for s in honest))
+    parts["c"].chosen = lambda: sites["c"].node.veil.choice
+    go_on(sites, carrier, parts, lambda: all(s.node.is_settled for s in honest))
+    for site in honest:
+        budget = site.node.veil.budget
+        assert (budget.choice, budget.spent, budget.counts) == (0, 15, {})
+        assert budget.paid == (False, 15)

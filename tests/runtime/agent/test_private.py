@@ -100,7 +100,7 @@ def test_three_processes_killed_again_and_again_spend_no_more_than_their_budget(
             agents.start(name)
             for kept in folder.glob("*/budget.json"):
                 assert json.loads(kept.read_bytes())["spent"] <= every
-        agents.settle(list(RING.nodes))
+        agents.settle(list(RING.nodes), seconds=120 + 20 * n_kills)
         told = [status(folder, name)["privacy"] for name in RING.nodes]
     assert [one["spent"] for one in told] == [every] * 3
     assert len({one.get("C") for one in told}) == 1

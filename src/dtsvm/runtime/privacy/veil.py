@@ -76,8 +76,8 @@ class Veil:
         """Return the agents that may look at their rows in a round, to tell so many neighbours."""
         return agents
 
-    def allows(self, state: State, agent: int, q: Floats, pull: tuple[float, float]) -> bool:
-        """Whether what a neighbour told may be taken in; `pull` is that of all rows, and bias."""
+    def allows(self, state: State, agent: int, q: Floats, most: tuple[float, float]) -> bool:
+        """Whether what a neighbour told may be taken in; `most`: without noise, weight and bias."""
         return True
 
     def may_end(self, agents: Slots) -> bool:
@@ -226,14 +226,13 @@ class Noisy(Veil):
         self._before = {a: state.estimate(a) for a in some.tolist()}
         return some
 
-    def allows(self, state: State, agent: int, q: Floats, pull: tuple[float, float]) -> bool:
+    def allows(self, state: State, agent: int, q: Floats, most: tuple[float, float]) -> bool:
         """Whether what a neighbour told leaves local solves the digits that noise counts on.
 
-        Allowed is what all rows together could have put on a link, or `MOST_HEARD` times the noise.
+        Allowed is what the data could give without noise, or `MOST_HEARD` times the noise.
         """
-        size = self._sizes(state, agent)
-        most = np.maximum(MOST_HEARD * size, np.repeat(pull, [state.n_features, 1]))
-        return bool((np.abs(q) <= most).all())
+        noise = MOST_HEARD * self._sizes(state, agent)
+        return bool((np.abs(q) <= np.maximum(noise, np.repeat(most, [state.n_features, 1]))).all())
 
     def may_end(self, agents: Slots) -> bool:
         """Whether nothing more can be learnt from the rows for these agents."""

@@ -68,10 +68,11 @@ class Bounds(NamedTuple):
         """Whether links can carry so much: at rest no more than all rows together have."""
         return bool(squared <= 2 * n_ends * (self.pull / SLACK) ** 2)
 
-    @property
-    def most_pull(self) -> tuple[float, float]:
-        """What all rows together can put on a link, of a weight and of the bias; ten times that."""
-        return self.pull / SLACK, LARGER * self.bias_pull / SLACK
+    def most_told(self, penalty: Floats) -> tuple[float, float]:
+        """Return ten times what q is without noise where nothing overshoots: a weight, the bias."""
+        rho, rho_bias = penalty.tolist()
+        weight = 3.0 * rho * LARGER * self.weights + self.pull  # the pull has that factor
+        return weight / SLACK, LARGER * (3.0 * rho_bias * self.bias + self.bias_pull) / SLACK
 
     @property
     def most_estimate(self) -> float:

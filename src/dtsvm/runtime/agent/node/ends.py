@@ -236,9 +236,11 @@ class Ends:
         for i in self._place.get(neighbour, ()):
             told = self._told_to(i, news)
             if told is not None:
-                end, pull = self.ends[i], bounds[self.ends[i].key[0]].most_pull
-                agent = int(self.state.tables.ends["owner"][end.half])
-                if not self.veil.allows(self.state, agent, self._read(i, told), pull):
+                half, ends = self.ends[i].half, self.state.tables.ends
+                most = bounds[self.ends[i].key[0]].most_told(ends["penalty"][half])
+                if not self.veil.allows(
+                    self.state, int(ends["owner"][half]), self._read(i, told), most
+                ):
                     return False
         return True
 

@@ -11,7 +11,7 @@ from sites import Agents
 from dtsvm.ui import agent, main
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["dtsvm.ui.agent"])
+CONTEXT.set_forkserver_preload(["dtsvm.ui.agent", "dp_accounting.rdp"])
 
 
 class LossyTransport(agent.Transport):

@@ -39,8 +39,8 @@ def sizes_of(numbers: NDArray[np.float64]) -> Sizes | None:
     some = np.abs(numbers[np.isfinite(numbers) & (numbers != 0)])
     if len(some) < ENOUGH:
         return None
-    ordered = np.sort(some)
-    places = ordered[[len(some) // 10, len(some) // 2, -1]]
+    wanted = [len(some) // 10, len(some) // 2, len(some) - 1]
+    places = np.partition(some, wanted)[wanted]
     return Sizes(*(int(one) for one in np.frexp(places)[1]))
 
 

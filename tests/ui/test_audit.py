@@ -43,6 +43,12 @@ def test_an_audit_warns_that_the_only_neighbour_can_read_every_row(run, node):
     assert sorted(path.name for path in node.parent.iterdir()) == ["node.toml", "rows.csv"]
 
 
+def test_an_audit_says_that_choosing_shows_more_than_was_tried(run, node):
+    node.write_text(node.read_text() + '[settings]\nC = "auto"\n')
+    said = " ".join(run("audit", str(node)).output.split())
+    assert "The network chooses C, by many trainings of these rows" in said
+
+
 def test_an_audit_at_another_level_says_so_as_json(run, node):
     pytest.importorskip("dp_accounting")
     said = json.loads(run("audit", str(node), "--level", "dp", "--json").output)

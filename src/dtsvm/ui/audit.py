@@ -64,6 +64,11 @@ def audit(config: Path, level: str | None, most: int, as_json: bool) -> None:
         print_json({"privacy": privacy.describe(), "neighbours": n_neighbours, "tasks": tasks})
     else:
         _print(chosen.name, n_neighbours, privacy, found)
+        if chosen.chooses and privacy.level != "dp":
+            _say(
+                "The network chooses C, by many trainings of these rows: neighbours see more than "
+                "was tried here. Write a number for C under [settings] to keep it to one."
+            )
 
 
 def _blocks(config: Config) -> dict[str, Any]:

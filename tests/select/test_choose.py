@@ -117,6 +117,22 @@ def test_the_guard_asks_company_for_fewer_errors_where_a_class_has_fewer_rows_th
         assert (found.weights[0, 0] == 1.0) == expected
 
 
+@pytest.mark.parametrize("is_firm", [True, False])
+def test_the_guard_asks_company_for_likelier_margins_than_alone_has(is_firm):
+    rng = np.random.default_rng(0)
+    y, task = np.tile([-1.0, 1.0], 60), np.repeat(np.arange(4), 30)
+    even, uneven = np.full(120, 1.0), rng.uniform(0.01, 1.0, 120) ** 2
+    here = task == 0  # for the others company is as good as it can be
+    alone = np.where(here, uneven if is_firm else even, uneven)
+    company = np.where(here, even if is_firm else uneven, even)
+    held = Held(np.zeros((120, 1)), y, task, np.arange(120) % 3, 4, 3)
+    decisions = y[:, None] * np.stack([alone, company], axis=1)
+    found = weigh(held, decisions, np.array([True, False]), guard="alone")
+    assert (found.wrong[:, 1:3] == 0).all()
+    assert (found.weights[0, 0] == 1.0) == (not is_firm)
+    assert (found.weights[1:, 0] < 1.0).all()
+
+
 def test_nodes_that_see_only_their_own_rows_and_totals_find_the_same_weights():
     X, y, task, _ = draw(3)
     rng = np.random.default_rng(0)

@@ -92,3 +92,13 @@ def test_with_one_candidate_it_has_all_the_weight():
     share, prior = weights(np.array([[3.0], [4.0]]), np.array([True]))
     assert share.tolist() == [[1.0], [1.0]]
     assert prior.tolist() == [1.0]
+
+
+def test_the_prior_is_learnt_from_tasks_that_vote_and_all_get_weights():
+    loss = np.array([[9.0, 4.0, 5.0], [8.0, 5.0, 7.0], [3.0, 9.0, 9.0], [2.0, 9.0, 9.0]])
+    is_alone, votes = np.array([True, False, False]), np.array([True, True, False, False])
+    share, prior = weights(loss, is_alone, votes=votes)
+    _, expected = weights(loss[:2], is_alone)
+    np.testing.assert_array_equal(prior, expected)
+    assert share.shape == (4, 3)
+    np.testing.assert_allclose(share.sum(axis=1), 1.0)

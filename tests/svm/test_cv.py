@@ -123,6 +123,22 @@ def test_spread_over_any_network_the_weights_are_those_of_pooled_rows(seed, n_no
     np.testing.assert_allclose(f, g, atol=5e-3 * np.abs(g).max())
 
 
+@settings(max_examples=int(20 * EXAMPLES), deadline=None)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_nodes_that_are_each_a_task_of_their_own_choose_what_pooled_rows_choose(seed):
+    rng = np.random.default_rng(seed)
+    X, y, task, _ = draw(seed, n_tasks=5, rows_a_task=15, p=3, turned=[4])
+    options = {"folds": rng.permutation(len(y)) % 3, "C": [0.1, 1.0], "tol": 1e-8, "n_jobs": 1,
+               "max_rounds": 20_000, "candidates": FEW}  # fmt: skip
+    pooled = DTSVMCV(**options).fit(X, y, task=task)
+    network = random_network(rng, 5)
+    spread = DTSVMCV(network, **options).fit(X, y, task=task, node=np.repeat(np.arange(5), 15))
+    np.testing.assert_allclose(spread.weights_, pooled.weights_, atol=1e-3)
+    f, g = (clf.decision_function(X, task=task) for clf in (spread, pooled))
+    np.testing.assert_allclose(f, g, atol=5e-3 * np.abs(g).max())
+    assert [str(one) for one in spread.choices_] == [str(one) for one in pooled.choices_]
+
+
 def test_csr_rows_choose_what_dense_ones_choose():
     X, y, task, node = draw(12)
     X[np.abs(X) < 0.5] = 0.0

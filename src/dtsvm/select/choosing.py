@@ -89,7 +89,8 @@ def choose(
         Adds an array up over the network; by default everything is here.
     guard : {None, "alone"}
         With "alone", a task that makes at least one held-out error fewer alone trains alone; with
-        as many too, if it has fewer rows of a class than there are folds.
+        as many too, if it has fewer rows of a class than there are folds. So does one whose
+        held-out margins are likelier alone than with company.
     refit : bool
         Whether to train on all rows; else the folds' classifiers are averaged.
     """
@@ -125,14 +126,14 @@ def choosing(
     everything = [np.arange(len(held.y))]
     lanes += everything if is_beside else []
     tried = yield from _climb(held, candidates, lanes, reference)
-    found = yield from _judging(held, tried, candidates, None)
     aside = np.zeros(held.n_tasks, bool)
+    found = yield from _judging(held, tried, candidates, None, aside)
     while (suspects(found.wrong) & ~aside).any():
         aside |= suspects(found.wrong)
         tried = yield from _set_aside(held, candidates, lanes, tried, aside)
-        found = yield from _judging(held, tried, candidates, None)
+        found = yield from _judging(held, tried, candidates, None, aside)
     if guard is not None:
-        found = yield from _judging(held, tried, candidates, guard)
+        found = yield from _judging(held, tried, candidates, guard, aside)
     share, slope = found.weights, found.slopes
     kept = np.flatnonzero(share.any(axis=0) | (np.arange(len(candidates)) == reference)).tolist()
     if refit and not is_beside:
@@ -220,11 +221,15 @@ def _set_aside(
 
 
 def _judging(
-    held: Held, tried: _Tried, candidates: Sequence[Candidate], guard: str | None
+    held: Held,
+    tried: _Tried,
+    candidates: Sequence[Candidate],
+    guard: str | None,
+    aside: NDArray[np.bool_],
 ) -> Generator[Floats, Floats, Weighed]:
     """Weigh what was tried; what was not has no weight."""
     is_alone = _are_alone(candidates, tried.which)
-    found = yield from weighing(held, tried.decisions, tried.margins, is_alone, guard)
+    found = yield from weighing(held, tried.decisions, tried.margins, is_alone, guard, aside)
     weights, prior, slopes = (
         _spread(part, tried.which, len(candidates))
         for part in (found.weights, found.prior, found.slopes)

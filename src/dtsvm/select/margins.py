@@ -43,6 +43,10 @@ class Margins:
     rows: Floats
     scale: Floats
 
+    def of(self, tasks: NDArray[np.bool_]) -> Margins:
+        """Return those of some tasks."""
+        return Margins(self.counts[tasks], self.wrong[tasks], self.rows[tasks], self.scale)
+
     def beside(self, more: Margins) -> Margins:
         """Return these candidates and more of them, over the same rows."""
         return Margins(

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
-__all__ = ["given_prior", "weights"]
+__all__ = ["given_prior", "likelihoods", "weights"]
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 
 def weights(
-    loss: Floats, is_alone: Mask, *, strength: float = 1.0, floor: float = 0.1
+    loss: Floats,
+    is_alone: Mask,
+    *,
+    votes: Mask | None = None,
+    strength: float = 1.0,
+    floor: float = 0.1,
 ) -> tuple[Floats, Floats]:
     """Return every task's weights over candidates, and the prior, by expectation maximisation.
 
@@ -24,6 +30,8 @@ def weights(
         Out-of-fold logistic loss.
     is_alone : ndarray of shape (n_candidates,)
         The candidates that train a task alone.
+    votes : ndarray of shape (n_tasks,), optional
+        From which tasks the prior is learnt; all by default.
     strength : float
         α, how many tasks an even prior counts for.
     floor : float
@@ -37,16 +45,16 @@ def weights(
     >>> R.round(2).tolist()
     [[0.0, 1.0], [0.03, 0.97], [1.0, 0.0]]
     """
-    n_tasks, m = loss.shape
+    heard = loss if votes is None else loss[votes]
+    n_tasks, m = heard.shape
     prior = np.full(m, 1 / m)
-    R = given_prior(loss, prior)
     for _ in range(200):
-        R = given_prior(loss, prior)
+        R = given_prior(heard, prior)
         new = _floored((R.sum(axis=0) + strength / m) / (n_tasks + strength), is_alone, floor)
         if np.abs(new - prior).max() < 1e-6:
             break
         prior = new
-    return R, prior
+    return given_prior(loss, prior), prior
 
 
 def given_prior(loss: Floats, prior: Floats) -> Floats:
@@ -54,6 +62,22 @@ def given_prior(loss: Floats, prior: Floats) -> Floats:
     R = np.log(prior + 1e-300) - loss
     R = np.exp(R - R.max(axis=1, keepdims=True))
     return np.asarray(R / R.sum(axis=1, keepdims=True))
+
+
+def likelihoods(loss: Floats, prior: Floats, some: Mask) -> Floats:
+    """Return log Σ_m p[m] exp(−L[t, m]) over some candidates, p their share of the prior.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dtsvm.select.posterior import likelihoods
+    >>> likelihoods(np.array([[2.0, 1.0, 1.0]]), np.full(3, 1 / 3), np.array([False, True, True]))
+    array([-1.])
+    """
+    if not some.any():
+        return np.full(len(loss), -np.inf)
+    share = np.log(prior[some] + 1e-300)
+    return np.asarray(logsumexp(share - loss[:, some], axis=1) - logsumexp(share))
 
 
 def _floored(prior: Floats, is_alone: Mask, floor: float) -> Floats:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dtsvm.select.evidence import losses, slopes
 from dtsvm.select.held import Held
 from dtsvm.select.margins import Margins, read_table, scale_sums, table
-from dtsvm.select.posterior import given_prior, weights
+from dtsvm.select.posterior import given_prior, likelihoods, weights
 
 __all__ = ["Weighed", "Weighing", "answered", "measuring", "shares", "weigh", "weighing"]
 
@@ -85,21 +85,32 @@ def _evidence(margins: Margins, slope: Floats) -> Floats:
 
 
 def weighing(
-    held: Held, decisions: Floats, margins: Margins, is_alone: Mask, guard: str | None = None
+    held: Held,
+    decisions: Floats,
+    margins: Margins,
+    is_alone: Mask,
+    guard: str | None = None,
+    aside: Mask | None = None,
 ) -> Weighing:
-    """Find the weights from margins, and count held-out errors over the network."""
-    slope = slopes(margins)
+    """Find the weights from margins, and count held-out errors over the network.
+
+    Tasks set `aside` get weights, too, but what is learnt from all is learnt from the others.
+    """
+    votes = np.ones(held.n_tasks, bool) if aside is None else ~aside
+    slope = slopes(margins.of(votes))
     loss = _evidence(margins, slope)
-    share, prior = weights(loss, is_alone)
+    share, prior = weights(loss, is_alone, votes=votes)
     alone = np.zeros_like(share)
     alone[:, is_alone] = given_prior(loss[:, is_alone], prior[is_alone])
     share, alone = _without_traces(share), _without_traces(alone)
-    best = int(np.where(is_alone & ~is_alone.all(), np.inf, loss.sum(axis=0)).argmin())
+    summed = loss[votes].sum(axis=0)
+    best = int(np.where(is_alone & ~is_alone.all(), np.inf, summed).argmin())
     values = _values(held, decisions * slope, alone, best, share)
     is_wrong = _are_wrong(held, values)
     wrong = yield _count_wrong(held, is_wrong)
     if guard == "alone":
         loses = wrong[:, 2] - wrong[:, 1] >= 1 - (yield from _is_rare(held))
+        loses |= likelihoods(loss, prior, ~is_alone) < likelihoods(loss, prior, is_alone)
         share = np.where(loses[:, None], alone, share)
         values[:, 2] = np.where(loses[held.task], values[:, 0], values[:, 2])
         is_wrong = _are_wrong(held, values)

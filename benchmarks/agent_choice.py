@@ -1,6 +1,7 @@
 """Six real agents choose C, coupling and company, beside `DTSVMCV` on the same rows and folds.
 
     DTSVM_DATA=… python -m benchmarks.agent_choice [--kill] [--rows 20] [--tasks 23] [--tol 0.05]
+        [--seconds 900]
 
 The rows are the benchmark's vehicles (23 tasks), a few of each dealt to six nodes on a ring, each a
 process with mutual TLS. With --kill one is killed in the middle of it, and started again.
@@ -23,16 +24,15 @@ from dtsvm.runtime.agent.site.folders import make_site
 from dtsvm.svm import load_model
 
 NODES = list("abcdef")
-MOST_SECONDS = 900.0
 
 
-def write_site(site: Path, rows: dict, tol: float, C: object = "auto") -> None:
+def write_site(site: Path, rows: dict, tol: float) -> None:
     """Write a folder a node, with a file a task."""
     network = Network.ring(NODES)
     address = dict(zip(NODES, free_addresses(len(NODES)), strict=True))
     tasks = sorted({task for _, task in rows})
     lines = {t: {"data": f"{t}.npz", "label": "y", "labels": [-1, 1]} for t in tasks}
-    make_site(site, network, address, lines, {"C": C, "tol": tol})
+    make_site(site, network, address, lines, {"C": "auto", "tol": tol})
     for (node, task), (X, y) in rows.items():
         np.savez(site / node / f"{task}.npz", X=X, y=y)
 
@@ -62,18 +62,18 @@ def kill_in_the_middle(children: Children) -> None:
     children.start("c")
 
 
-def run(rows: dict, tol: float, C: object, is_killed: bool) -> tuple[dict, dict, float]:
+def run(rows: dict, tol: float, is_killed: bool, most_seconds: float) -> tuple[dict, dict, float]:
     """Return the last statuses, the models and the seconds from start to settled."""
     with tempfile.TemporaryDirectory() as folder:
         site = Path(folder) / "site"
-        write_site(site, rows, tol, C)
+        write_site(site, rows, tol)
         with Children(site) as children:
             began = time.monotonic()
             for name in NODES:
                 children.start(name)
             if is_killed:
                 kill_in_the_middle(children)
-            statuses = wait(children, began + MOST_SECONDS)
+            statuses = wait(children, began + most_seconds)
             seconds = time.monotonic() - began
             models = {name: load_model(site / name / "model.json") for name in NODES}
     return statuses, models, seconds
@@ -86,6 +86,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=20)
     parser.add_argument("--tasks", type=int, default=23)
     parser.add_argument("--tol", type=float, default=0.05)
+    parser.add_argument("--seconds", type=float, default=900.0, help="after which it gives up")
     asked = parser.parse_args()
     places = Places(Path(os.environ["DTSVM_DATA"]), None)
     split = SETS["vehicle (20; tested on tasks of ≥ 27)"](places, 0)
@@ -106,7 +107,7 @@ def main() -> None:
     fit.fit(X, y, task=task, node=node)
     print(f"one fit in memory at this tol: {fit.info_.n_rounds} rounds")
 
-    statuses, models, seconds = run(rows, asked.tol, "auto", asked.kill)
+    statuses, models, seconds = run(rows, asked.tol, asked.kill, asked.seconds)
     sent = sum(one["bytes_sent"] for one in statuses.values())
     choosing = statuses["a"]["choosing"]
     each = sent / sum(one["messages_sent"] for one in statuses.values())

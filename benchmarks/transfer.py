@@ -22,8 +22,8 @@ from scipy.special import stdtrit
 from benchmarks.results import FOLDER, ROOT
 from benchmarks.settings import MissingData
 from benchmarks.transfer_more import COSTLY, cost, cost_table, poison, poison_table
-from benchmarks.transfer_sets import FRESH, SETS, Places, Split
-from dtsvm import Network
+from benchmarks.transfer_sets import FRESH, SENSORS, SETS, Places, Split
+from dtsvm import DTSVMCV, Network
 from dtsvm.select import (
     SMALL,
     Candidate,
@@ -43,6 +43,7 @@ BY_HAND_RESULTS, CHOSEN_RESULTS = (
     FOLDER / "transfer_by_hand.jsonl",
     FOLDER / "transfer_chosen.jsonl",
 )
+OWN_TASKS = FOLDER / "transfer_own_tasks.jsonl"
 POISONED, COSTS = FOLDER / "transfer_poison.jsonl", FOLDER / "transfer_cost.jsonl"
 PAGE = ROOT / "docs" / "transfer.md"
 THETAS = (0.02, 0.1, 0.3, 0.6, 0.9)
@@ -110,6 +111,29 @@ def cost_command(ctx: click.Context, tol: float, only: str) -> None:
     for name in COSTLY:
         if only in name:
             _keep(COSTS, cost(_places(ctx), name, tol))
+
+
+@main.command("sensors")
+@click.option("--splits", default=10, show_default=True)
+@click.option("--tol", default=0.05, show_default=True)
+@click.pass_context
+def sensors_command(ctx: click.Context, splits: int, tol: float) -> None:
+    """Measure 23 vehicle sensors that are each a node and a task of their own."""
+    done = {line["seed"] for line in read(OWN_TASKS)}
+    for seed in (seed for seed in range(splits) if seed not in done):
+        rows = SENSORS(_places(ctx), seed)
+        problem = Posed(rows, seed, tol)
+        found = {**by_hand(problem), **chosen(problem), "over a ring": over_a_ring(rows, seed, tol)}
+        errors = {way: _errors(u, rows) for way, u in found.items()}
+        _keep(OWN_TASKS, {"seed": seed, "tol": tol, "rows": len(rows.y), "errors": errors})
+
+
+def over_a_ring(rows: Split, seed: int, tol: float) -> np.ndarray:
+    """Return what the same number of nodes on a ring, each with one task, choose in rounds."""
+    network, fold = Network.ring(int(rows.task.max()) + 1), split(rows.y, rows.task, 3, seed)
+    clf = DTSVMCV(network, folds=fold, tol=tol, max_rounds=2000, n_jobs=1)
+    clf.fit(rows.X, rows.y, task=rows.task, node=rows.task)
+    return np.column_stack([clf.coef_, clf.intercept_])
 
 
 def _places(ctx: click.Context) -> Places:
@@ -259,6 +283,8 @@ def write() -> Path:
     known, fresh = ({name: found[name] for name in some if found[name]} for some in (SETS, FRESH))
     parts = [HEAD, _macro_table(known), NEW, _macro_table(fresh)]
     parts.append(_task_table({name: some for name, some in known.items() if len(some) > 1}))
+    own = read(OWN_TASKS)
+    parts += [OWN, _own_table(own)] if own else []
     parts += [POISON, poison_table(read(POISONED))]
     parts += [COST, cost_table(read(COSTS))]
     PAGE.write_text("\n".join(parts))
@@ -306,11 +332,10 @@ nothing to set. What it does:
   on all rows (a prototype tried everything and kept a thousandth). Judged on three splits of every
   set, confirmed on seven others (one of school): no set moved by more than 0.10 ± 0.11 points.
 - *Labels drawn by lot*: a task with far more held-out errors than the others (5 %, corrected for
-  the number of tasks) that is no better than a coin is set aside, and the others train anew without
-  its rows. Found on poisoned rows; without poison about one task in 85 splits was touched.
-- *Who holds what* does not matter, so every node may be a task of its own, as in MOCHA's setting:
-  the 23 vehicles' sensors below are that. The rows of MOCHA's published table are not the 1,860
-  here, so no figure of it stands beside ours.
+  the number of tasks) that is no better than a coin is set aside: the others train anew without its
+  rows, and it has no vote in the prior. Found on poisoned rows; without poison about one task in 85
+  splits was touched.
+- *Who holds what* does not matter, so every node may be a task of its own, as in MOCHA's setting.
 
 ## Error on rows nobody has seen
 
@@ -332,8 +357,26 @@ POISON = """## A fifth of the tasks have random labels
 
 Macro error in % of the honest tasks, with the others left out and with their labels drawn by lot.
 The aim was at most half a point. Setting tasks aside was found on the first three sets, not on the
-last. Contraception, where honest tasks make 41 errors in 100, is still above: ten rows do not tell
-who lies.
+last; that who is set aside has no vote was judged on the first two and confirmed on the others.
+*Found* are such tasks set aside, *mistaken* honest ones; *told* is how often such a task has more
+held-out errors than an honest one (ties count half): 1 is always, 0.5 is by lot. Were it known who
+they are, the error would be that without them. On contraception, where honest tasks of ten rows
+make 41 errors in 100, held-out rows hardly tell, and the aim is missed. Tried there and on vehicle,
+without gain: to let those found be 5 % wrong (Benjamini and Hochberg) instead of none in 95 % (more
+are found, and with them honest sensors that are hard, which costs more), to set aside every task
+whose held-out labels a coin explains better than all candidates, and votes by that chance.
+"""
+OWN = """## Every node a task of its own
+
+MOCHA's setting (Smith, Chiang, Sanjabi and Talwalkar, *Federated Multi-Task Learning*, 2017): 23
+vehicle sensors, each a node and a task of its own, linear SVMs, three quarters of each sensor's
+rows to train on and the rest to test on, shuffled ten times, the error averaged over sensors. As
+in their code, every way's C is tuned by cross-validation (three folds here, five there). Mean ±
+standard error in %. *Over a ring* is `DTSVMCV` on a ring of 23 nodes with one task each; the others
+are trained on pooled rows. Their published table (one for all, alone and multi-task: its "global",
+"local" and "MTL") is on all rows of these sensors. Here are the 1,860 that other software ships, as
+few as seven a sensor, so no figure of it can stand beside these; within this table ways can be
+compared.
 """
 COST = """## What it costs
 
@@ -383,6 +426,20 @@ def _with_error(values: np.ndarray) -> str:
     if len(values) < 2:
         return f"{values.mean():.1f}"
     return f"{values.mean():.1f} ± {values.std(ddof=1) / len(values) ** 0.5:.1f}"
+
+
+def _own_table(some: list[dict[str, Any]]) -> str:
+    ways = ("one for all", "alone", "multi-task", "chosen", "guarded", "over a ring")
+    cells = [_with_error(_macro(some, way)) for way in ways]
+    lines = [f"| shuffles | rows | {' | '.join(ways)} |", "|---" * (len(ways) + 2) + "|"]
+    lines.append(f"| {len(some)} | {some[0]['rows']:,} | {' | '.join(cells)} |")
+    less = np.abs(_by_split(some, "over a ring") - _by_split(some, "chosen"))
+    lines.append("")
+    lines.append(
+        f"Chosen over the ring and chosen on pooled rows differ by {np.nanmean(less):.2f} points a "
+        f"sensor on average (both are trained to a gap of {some[0]['tol']:g})."
+    )
+    return "\n".join([*lines, ""])
 
 
 def _task_table(found: dict[str, list[dict[str, Any]]]) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.transfer_sets import SETS, Places, Split
 from dtsvm import DTSVM, DTSVMCV, Network
 from dtsvm.errors import NotConvergedWarning
-from dtsvm.select import LEVELS, moments
+from dtsvm.select import LEVELS, Choice, moments
 
 __all__ = ["COSTLY", "cost", "cost_table", "poison", "poison_table"]
 
@@ -27,17 +27,26 @@ def poison(places: Places, name: str, seed: int) -> dict[str, Any]:
     liars = rng.permutation(n_tasks)[: round(POISONED * n_tasks)]
     is_lie = np.isin(rows.task, liars)
     y = np.where(is_lie, rng.choice([-1.0, 1.0], len(rows.y)), rows.y)
+    without, _ = _honest_error(rows, rows.y, ~is_lie, liars, seed)
+    error, choices = _honest_error(rows, y, np.full(len(y), True), liars, seed)
+    wrong = np.array([one.chosen.value for one in choices])
+    lies, aside = np.isin(np.arange(n_tasks), liars), np.array([one.is_aside for one in choices])
     return {
-        "set": name,
-        "seed": seed,
-        "without": _honest_error(rows, rows.y, ~is_lie, liars, seed),
-        "with": _honest_error(rows, y, np.full(len(y), True), liars, seed),
-    }
+        "set": name, "seed": seed, "without": without, "with": error, "liars": len(liars),
+        "found": int(aside[lies].sum()), "mistaken": int(aside[~lies].sum()),
+        "told": _told(wrong[lies], wrong[~lies]),
+    }  # fmt: skip
+
+
+def _told(liars: np.ndarray, honest: np.ndarray) -> float:
+    """How often a liar has more held-out errors than an honest task; ties count half."""
+    less = np.sign(liars[:, None] - honest)
+    return float((less + 1).mean() / 2)
 
 
 def _honest_error(
     rows: Split, y: np.ndarray, kept: np.ndarray, liars: np.ndarray, seed: int
-) -> float:
+) -> tuple[float, list[Choice]]:
     clf = DTSVMCV(seed=seed, max_rounds=2000)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)
@@ -45,18 +54,25 @@ def _honest_error(
     tested = ~np.isin(rows.task_test, liars)
     task = rows.task_test[tested]
     wrong = clf.predict(rows.X_test[tested], task=task) != rows.y_test[tested]
-    return float(np.mean([wrong[task == t].mean() for t in np.unique(task)]))
+    return float(np.mean([wrong[task == t].mean() for t in np.unique(task)])), clf.choices_
 
 
 def poison_table(lines: list[dict[str, Any]]) -> str:
     """Word the results."""
-    out = ["| set | splits | without them | with them | difference |", "|---|---|---|---|---|"]
+    head = ["set", "splits", "without them", "with them", "difference", "found", "mistaken", "told"]
+    out = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for name in dict.fromkeys(line["set"] for line in lines):
         pairs = 100 * np.array([(x["without"], x["with"]) for x in lines if x["set"] == name])
         less = pairs[:, 1] - pairs[:, 0]
         error = less.std(ddof=1) / len(less) ** 0.5 if len(less) > 1 else np.nan
-        cells = [name, str(len(pairs)), *(f"{x:.1f}" for x in pairs.mean(axis=0))]
-        out.append(f"| {' | '.join(cells)} | {less.mean():+.2f} ± {error:.2f} |")
+        some = [line for line in lines if line["set"] == name]
+        liars, found, mistaken = (
+            sum(line[key] for line in some) for key in ("liars", "found", "mistaken")
+        )
+        cells = [name, str(len(pairs)), *(f"{x:.1f}" for x in pairs.mean(axis=0)),
+                 f"{less.mean():+.2f} ± {error:.2f}", f"{found} of {liars}", str(mistaken),
+                 f"{np.mean([line['told'] for line in some]):.2f}"]  # fmt: skip
+        out.append(f"| {' | '.join(cells)} |")
     return "\n".join([*out, ""])
 
 

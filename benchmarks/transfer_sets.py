@@ -13,7 +13,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from benchmarks.settings import MissingData
 from dtsvm.data import DigitFeatures, load_mnist
 
-__all__ = ["FRESH", "SETS", "Places", "Split"]
+__all__ = ["FRESH", "SENSORS", "SETS", "Places", "Split"]
 
 OTHERS = ["1v4", "2v7", "3v5", "6v8", "9v0", "7v9", "5v6", "8v3"]
 PAIRS = ["0v1", "2v3", "4v5", "6v7", "8v9", "3v6", "5v4", "1v7", "0v8", "2v5", "9v6", "3v4"]
@@ -158,6 +158,9 @@ SETS: dict[str, Callable[[Places, int], Split]] = {
     "digits 3v6 (30), 5v4 (60), 8v9 (400)": _pairs({"3v6": 30, "5v4": 60, "8v9": 400}),
     "12 pairs of digits (20), 30 components": _pairs(dict.fromkeys(PAIRS, 20), 30),
 }
+
+# Every node a task of its own, as in MOCHA: three quarters of each vehicle sensor's rows.
+SENSORS = _rows("vehicle", 0.75)
 
 # Nothing was ever tuned on these.
 FRESH: dict[str, Callable[[Places, int], Split]] = {

@@ -109,7 +109,8 @@ def test_the_guard_asks_company_for_fewer_errors_where_a_class_has_fewer_rows_th
     rare, is_alone
 ):
     y = np.where(np.arange(20) < rare, 1.0, -1.0)
-    decisions = np.stack([y, 2 * y], axis=1) + 0.3 * np.random.default_rng(0).normal(size=(20, 2))
+    uneven = np.random.default_rng(0).uniform(0.01, 1.0, 20) ** 4  # company's margins are likelier
+    decisions = np.stack([y * uneven, y], axis=1)
     held = Held(np.zeros((20, 1)), y, np.zeros(20, int), np.arange(20) % 3, 1, 3)
     for guard, expected in ((None, False), ("alone", is_alone)):
         found = weigh(held, decisions, np.array([True, False]), guard=guard)
@@ -118,10 +119,9 @@ def test_the_guard_asks_company_for_fewer_errors_where_a_class_has_fewer_rows_th
 
 
 @pytest.mark.parametrize("is_firm", [True, False])
-def test_the_guard_asks_company_for_likelier_margins_than_alone_has(is_firm):
-    rng = np.random.default_rng(0)
+def test_the_guard_asks_company_for_margins_three_times_as_likely_as_alone(is_firm):
     y, task = np.tile([-1.0, 1.0], 60), np.repeat(np.arange(4), 30)
-    even, uneven = np.full(120, 1.0), rng.uniform(0.01, 1.0, 120) ** 2
+    even, uneven = np.full(120, 1.0), np.random.default_rng(0).uniform(0.01, 1.0, 120) ** 4
     here = task == 0  # for the others company is as good as it can be
     alone = np.where(here, uneven if is_firm else even, uneven)
     company = np.where(here, even if is_firm else uneven, even)

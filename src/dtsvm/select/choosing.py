@@ -90,7 +90,7 @@ def choose(
     guard : {None, "alone"}
         With "alone", a task that makes at least one held-out error fewer alone trains alone; with
         as many too, if it has fewer rows of a class than there are folds. So does one whose
-        held-out margins are likelier alone than with company.
+        held-out margins are not at least three times as likely with company.
     refit : bool
         Whether to train on all rows; else the folds' classifiers are averaged.
     """

@@ -21,6 +21,7 @@ Answer = TypeVar("Answer")
 Weighing = Generator[Floats, Floats, "Weighed"]
 
 COUNTS = 0.6  # a held-out row counts for so much of one: what held it out shares rows
+POSITIVE = 3.0  # times as likely; of less Kass and Raftery (1995) would make no more than a mention
 LEAST = 1e-2  # a candidate with less of every task is not trained on all rows
 
 
@@ -110,7 +111,8 @@ def weighing(
     wrong = yield _count_wrong(held, is_wrong)
     if guard == "alone":
         loses = wrong[:, 2] - wrong[:, 1] >= 1 - (yield from _is_rare(held))
-        loses |= likelihoods(loss, prior, ~is_alone) < likelihoods(loss, prior, is_alone)
+        alone_is, company_is = (likelihoods(loss, prior, some) for some in (is_alone, ~is_alone))
+        loses |= company_is < alone_is + np.log(POSITIVE)
         share = np.where(loses[:, None], alone, share)
         values[:, 2] = np.where(loses[held.task], values[:, 0], values[:, 2])
         is_wrong = _are_wrong(held, values)

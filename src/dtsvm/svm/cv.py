@@ -69,8 +69,8 @@ class DTSVMCV(Networked):
     guard : {None, "alone"}
         With "alone", a task with at least one held-out error fewer alone trains alone; with as many
         too, if it has fewer rows of a class than there are folds; and so does one whose held-out
-        margins are likelier alone than with company. Fewer single tasks lose, the average loses a
-        little.
+        margins are not at least three times as likely with company. Fewer single tasks lose, the
+        average of small tasks loses more.
     refit : bool, default=True
         Whether candidates that are used are trained on all rows in the end; else the mean of the
         folds' classifiers is taken, which costs nothing more.

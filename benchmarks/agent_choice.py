@@ -79,6 +79,18 @@ def run(rows: dict, tol: float, is_killed: bool, most_seconds: float) -> tuple[d
     return statuses, models, seconds
 
 
+def compared(some: list, others: dict[str, dict]) -> str:
+    """Say how far two choices of the same rows are apart; both are trained to the same tol."""
+    pairs = [(one, others[str(one.task)]) for one in some]
+    worst = max(
+        abs(theirs["weights"].get(k, 0.0) - one.weights.get(k, 0.0))
+        for one, theirs in pairs
+        for k in {*theirs["weights"], *one.weights}
+    )
+    alike = sum(str(one) == theirs["sentence"] for one, theirs in pairs)
+    return f"shares differ by {worst:.2e} at most, sentences are alike in {alike} of {len(pairs)}"
+
+
 def main() -> None:
     """Run it."""
     parser = argparse.ArgumentParser()
@@ -120,14 +132,10 @@ def main() -> None:
     print(f"largest difference of a classifier to memory's: {np.abs(U - V).max():.2e} "
           f"(largest number {np.abs(V).max():.2f})")  # fmt: skip
     chosen = {one["task"]: one for one in choosing["choices"]}
-    worst = 0.0
-    for one in memory.choices_:
-        theirs = chosen[str(one.task)]["weights"]
-        worst = max([worst, *(abs(theirs.get(k, 0.0) - one.weights.get(k, 0.0))
-                              for k in {*theirs, *one.weights})])  # fmt: skip
-    alike = sum(str(one) == chosen[str(one.task)]["sentence"] for one in memory.choices_)
-    print(f"largest difference of a family's share: {worst:.2e}; sentences alike: {alike} of "
-          f"{len(memory.choices_)}")  # fmt: skip
+    print(f"agents beside memory: {compared(memory.choices_, chosen)}")
+    other = DTSVMCV(Network.complete(NODES), tol=asked.tol).fit(X, y, task=task, node=node)
+    same = {str(one.task): one.to_dict() for one in other.choices_}
+    print(f"memory with all nodes linked beside memory: {compared(memory.choices_, same)}")
     for one in memory.choices_[:3]:
         print(f"  memory: {one}\n  agents: {chosen[str(one.task)]['sentence']}")
 

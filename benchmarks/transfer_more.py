@@ -13,9 +13,15 @@ from dtsvm import DTSVM, DTSVMCV, Network
 from dtsvm.errors import NotConvergedWarning
 from dtsvm.select import LEVELS, Choice, moments
 
-__all__ = ["COSTLY", "cost", "cost_table", "poison", "poison_table"]
+__all__ = ["COSTLY", "LIARS", "cost", "cost_table", "poison", "poison_table"]
 
 POISONED = 0.2
+LIARS = (
+    "vehicle (20; tested on tasks of ≥ 27)",
+    "contraception (10)",
+    "heart (20)",
+    "12 pairs of digits (20), 30 components",
+)  # setting tasks aside was found on the first three
 COSTLY = ("heart (20)", "contraception (10)", "vehicle (20; tested on tasks of ≥ 27)",
           "digits 3v6 (50), 8v9 (400)", "school (20 rows a task)")  # fmt: skip
 
@@ -57,15 +63,18 @@ def _honest_error(
     return float(np.mean([wrong[task == t].mean() for t in np.unique(task)])), clf.choices_
 
 
-def poison_table(lines: list[dict[str, Any]]) -> str:
-    """Word the results."""
+def poison_table(lines: list[dict[str, Any]], kept: dict[str, str]) -> str:
+    """Word the results; a set that has none keeps its row."""
     head = ["set", "splits", "without them", "with them", "difference", "found", "mistaken", "told"]
     out = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-    for name in dict.fromkeys(line["set"] for line in lines):
-        pairs = 100 * np.array([(x["without"], x["with"]) for x in lines if x["set"] == name])
+    for name in LIARS:
+        some = [line for line in lines if line["set"] == name]
+        if not some:
+            out += [kept[name]] if name in kept else []
+            continue
+        pairs = 100 * np.array([(line["without"], line["with"]) for line in some])
         less = pairs[:, 1] - pairs[:, 0]
         error = less.std(ddof=1) / len(less) ** 0.5 if len(less) > 1 else np.nan
-        some = [line for line in lines if line["set"] == name]
         liars, found, mistaken = (
             sum(line[key] for line in some) for key in ("liars", "found", "mistaken")
         )
@@ -107,12 +116,17 @@ def _timed(clf: Any, rows: Split, node: np.ndarray) -> tuple[dict[str, Any], int
     return about, len(said)
 
 
-def cost_table(lines: list[dict[str, Any]]) -> str:
-    """Word the results."""
+def cost_table(lines: list[dict[str, Any]], kept: dict[str, str]) -> str:
+    """Word the results, the last of every set; a set that has none keeps its row."""
     head = ["set", "rows, tasks", "tol", "choice: rounds, MB, s", "worst gap",
             "mean of four fits: rounds, MB, s", "seconds, ratio"]  # fmt: skip
     out = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-    for line in lines:
+    last = {line["set"]: line for line in lines}
+    for name in COSTLY:
+        if name not in last:
+            out += [kept[name]] if name in kept else []
+            continue
+        line = last[name]
         mine, fits = line["choice"], line["fits"]
         mean = {key: np.mean([fit[key] for fit in fits]) for key in ("rounds", "bytes", "seconds")}
         late = sum(fit["status"] != "converged" for fit in fits)

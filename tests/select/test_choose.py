@@ -97,7 +97,7 @@ def run_alone(X, y, task):
 
 def test_weights_of_a_task_add_up_and_the_guard_never_makes_more_held_out_errors_than_alone():
     X, y, task, _ = draw(2, noise=2.0)
-    for guard in (None, "alone"):
+    for guard in (None, "alone", "strict"):
         chosen = run(X, y, task, guard=guard)
         assert chosen.found.weights.sum(axis=1) == pytest.approx(1.0)
         if guard:
@@ -109,8 +109,7 @@ def test_the_guard_asks_company_for_fewer_errors_where_a_class_has_fewer_rows_th
     rare, is_alone
 ):
     y = np.where(np.arange(20) < rare, 1.0, -1.0)
-    uneven = np.random.default_rng(0).uniform(0.01, 1.0, 20) ** 4  # company's margins are likelier
-    decisions = np.stack([y * uneven, y], axis=1)
+    decisions = np.stack([y, 2 * y], axis=1) + 0.3 * np.random.default_rng(0).normal(size=(20, 2))
     held = Held(np.zeros((20, 1)), y, np.zeros(20, int), np.arange(20) % 3, 1, 3)
     for guard, expected in ((None, False), ("alone", is_alone)):
         found = weigh(held, decisions, np.array([True, False]), guard=guard)
@@ -119,7 +118,7 @@ def test_the_guard_asks_company_for_fewer_errors_where_a_class_has_fewer_rows_th
 
 
 @pytest.mark.parametrize("is_firm", [True, False])
-def test_the_guard_asks_company_for_margins_three_times_as_likely_as_alone(is_firm):
+def test_the_strict_guard_asks_company_for_margins_three_times_as_likely_as_alone(is_firm):
     y, task = np.tile([-1.0, 1.0], 60), np.repeat(np.arange(4), 30)
     even, uneven = np.full(120, 1.0), np.random.default_rng(0).uniform(0.01, 1.0, 120) ** 4
     here = task == 0  # for the others company is as good as it can be
@@ -127,8 +126,12 @@ def test_the_guard_asks_company_for_margins_three_times_as_likely_as_alone(is_fi
     company = np.where(here, even if is_firm else uneven, even)
     held = Held(np.zeros((120, 1)), y, task, np.arange(120) % 3, 4, 3)
     decisions = y[:, None] * np.stack([alone, company], axis=1)
-    found = weigh(held, decisions, np.array([True, False]), guard="alone")
+    lax, found = (
+        weigh(held, decisions, np.array([True, False]), guard=guard)
+        for guard in ("alone", "strict")
+    )
     assert (found.wrong[:, 1:3] == 0).all()
+    assert (lax.weights[:, 0] < 1.0).all()
     assert (found.weights[0, 0] == 1.0) == (not is_firm)
     assert (found.weights[1:, 0] < 1.0).all()
 

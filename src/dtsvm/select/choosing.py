@@ -87,10 +87,10 @@ def choose(
         Which candidate, training alone, says how tasks stand to each other.
     total : callable
         Adds an array up over the network; by default everything is here.
-    guard : {None, "alone"}
+    guard : {None, "alone", "strict"}
         With "alone", a task that makes at least one held-out error fewer alone trains alone; with
-        as many too, if it has fewer rows of a class than there are folds. So does one whose
-        held-out margins are not at least three times as likely with company.
+        as many too, if it has fewer rows of a class than there are folds. With "strict", so does
+        one whose held-out margins are not at least three times as likely with company.
     refit : bool
         Whether to train on all rows; else the folds' classifiers are averaged.
     """

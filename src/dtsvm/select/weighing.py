@@ -109,10 +109,11 @@ def weighing(
     values = _values(held, decisions * slope, alone, best, share)
     is_wrong = _are_wrong(held, values)
     wrong = yield _count_wrong(held, is_wrong)
-    if guard == "alone":
+    if guard is not None:
         loses = wrong[:, 2] - wrong[:, 1] >= 1 - (yield from _is_rare(held))
-        alone_is, company_is = (likelihoods(loss, prior, some) for some in (is_alone, ~is_alone))
-        loses |= company_is < alone_is + np.log(POSITIVE)
+        if guard == "strict":
+            own, company = (likelihoods(loss, prior, some) for some in (is_alone, ~is_alone))
+            loses |= company < own + np.log(POSITIVE)
         share = np.where(loses[:, None], alone, share)
         values[:, 2] = np.where(loses[held.task], values[:, 0], values[:, 2])
         is_wrong = _are_wrong(held, values)

@@ -4,8 +4,8 @@
 
 First each network undisturbed. Then, seed by seed and network by network in turn, messages are lost
 and every agent is killed (-9) once and started again while it trains. A line each: rounds, counted
-from when the last was started again, and their ratio to a session's; the worst certified gap; the
-distance of the farthest agent from the optimum.
+from when the last was started again, those of a session without and with as much loss, and both
+ratios; the worst certified gap; the distance of the farthest agent from the optimum.
 """
 
 from __future__ import annotations
@@ -49,11 +49,15 @@ def disturb(agents: ForkedAgents, folder: Path, rng: np.random.Generator) -> Non
 
 
 def settle(shape: str, seed: int, loss: float, *, is_disturbed: bool) -> tuple[float, ...]:
-    """Return rounds, the session's rounds, the worst gap and the distance from the optimum."""
+    """Return rounds, two sessions' rounds, the worst gap and the distance from the optimum."""
     network = SHAPES[shape](NAMES)
     blocks = make_blocks(NAMES, ["one"], p=10, n=20, seed=seed)
-    session = make_session(network, blocks, SETTINGS)
-    session.run()
+    sessions = [
+        make_session(network, blocks, SETTINGS, **lossy)
+        for lossy in ({}, {"loss": loss, "seed": seed})
+    ]
+    for session in sessions:
+        session.run()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "site"
         make_site(folder, network, blocks, SETTINGS, **(HURRIED if is_disturbed else {}))
@@ -71,13 +75,17 @@ def settle(shape: str, seed: int, loss: float, *, is_disturbed: bool) -> tuple[f
             agents.wait_for(lambda: all(path.exists() for path in models))
             off = farthest(folder, NAMES, cold(network, blocks, {**SETTINGS, "tol": 1e-9}))
     rounds = max(one["round"] for one in found) - before
-    return rounds, session.info.n_rounds, max(one["gap"] for one in found), off
+    alone = [session.info.n_rounds for session in sessions]
+    return rounds, *alone, max(one["gap"] for one in found), off
 
 
 def line(shape: str, seed: int, found: tuple[float, ...]) -> str:
     """Return a row of the table."""
-    rounds, alone, gap, off = found
-    return f"{shape:10}{seed:5}{rounds:8.0f}{alone:9.0f}{rounds / alone:7.2f}{gap:10.1e}{off:10.1e}"
+    rounds, alone, lossy, gap, off = found
+    return (
+        f"{shape:10}{seed:5}{rounds:8.0f}{alone:9.0f}{rounds / alone:7.2f}{lossy:9.0f}"
+        f"{rounds / lossy:7.2f}{gap:10.1e}{off:10.1e}"
+    )
 
 
 def main() -> None:
@@ -87,7 +95,8 @@ def main() -> None:
     parser.add_argument("--loss", type=float, default=0.3)
     parser.add_argument("shapes", nargs="*", default=list(SHAPES))
     asked = parser.parse_args()
-    print("undisturbed\nnetwork    seed  rounds  session  ratio       gap       off")
+    print("undisturbed")
+    print("network    seed  rounds  session  ratio    lossy  ratio       gap       off")
     for shape in asked.shapes:
         print(line(shape, 0, settle(shape, 0, 0.0, is_disturbed=False)), flush=True)
     print(f"{asked.loss:.0%} of the messages lost, every agent killed once")
@@ -99,11 +108,15 @@ def main() -> None:
         except AssertionError as error:
             print(f"{shape:10}{seed:5}  not settled: {str(error)[:200]!r}", flush=True)
             continue
-        good += found[2] <= SETTINGS["tol"]
-        ratios.append(found[0] / found[1])
+        good += found[3] <= SETTINGS["tol"]
+        ratios.append((found[0] / found[1], found[0] / found[2]))
         print(line(shape, seed, found), flush=True)
     if ratios:
-        print(f"{good} of {asked.seeds} certified; median ratio {np.median(ratios):.2f}")
+        to_whole, to_lossy = np.median(ratios, axis=0)
+        print(
+            f"{good} of {asked.seeds} certified; median ratio {to_whole:.2f} to a session that "
+            f"loses nothing, {to_lossy:.2f} to one that loses as much"
+        )
 
 
 if __name__ == "__main__":

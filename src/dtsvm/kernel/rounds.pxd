@@ -75,6 +75,14 @@ cdef class Work:
     cdef bint is_hasty
 
 @cython.final
+cdef class Across:
+    cdef readonly object arrays
+    cdef long long[::1] slots
+    cdef double[::1] residual
+    cdef double[:, :, ::1] told, heard
+    cdef unsigned char[::1] is_heard
+
+@cython.final
 cdef class Job:
     cdef double[:, ::1] log
     cdef const unsigned char[:, :, ::1] heard
@@ -137,11 +145,22 @@ cdef void exchange(Agents agents, Ends ends, Job job, bint is_check) noexcept no
 cdef void note(Ends ends, Int h, double[:, :, ::1] x, Int a, const double[:, :, ::1] other_x, Int b, const double[:, :, ::1] other_z, Int g) noexcept nogil
 cpdef object note_end(Int h, Agents agents, Ends ends, const double[:, :, ::1] other_x, const double[:, :, ::1] other_z)
 @cython.locals(i=Int, c=Int, j=Int, h=Int, a=Int)
-cpdef object send(long long[::1] some, Agents agents, Ends ends, double[:, :, ::1] q)
+cpdef object send(Across across, Agents agents, Ends ends)
 @cython.locals(c=Int, j=Int, a=Int)
 cpdef double receive(Int h, Agents agents, Ends ends, const double[:, :, ::1] q, Int i, double kappa) except? -1
 @cython.locals(i=Int)
-cpdef double take_in(long long[::1] some, const unsigned char[::1] is_heard, double[:, :, ::1] q, double[::1] residual, Agents agents, Ends ends, Job job) except? -1
+cpdef double take_in(Across across, Agents agents, Ends ends, Job job) except? -1
+@cython.locals(begin=Int, end=Int, shift=Int, at=Int, i=Int, round_=cython.longlong, byte=cython.longlong, total=double)
+cpdef object read_like(const unsigned char[::1] data, const unsigned char[::1] like, tuple round_at, const long long[:, ::1] holes)
+@cython.locals(at=Int, i=Int, n=Int, stop=Int, is_hole=bint, is_round_due=bint)
+cdef bint is_like(const unsigned char[::1] data, const unsigned char[::1] like, Int begin, Int end, const long long[:, ::1] holes) noexcept nogil
+@cython.locals(value=double)
+cdef inline double number_at(const unsigned char[::1] data, Int at) noexcept nogil
+@cython.locals(s=double[4], at=Int, k=Int, whole=Int)
+cdef double sum_of_squares(const unsigned char[::1] data, Int begin, Int end) noexcept nogil
+@cython.locals(at=Int, is_so=bint)
+cdef bint are_finite(const unsigned char[::1] data, Int begin, Int end) noexcept nogil
+cpdef object hear_numbers(const unsigned char[::1] data, Int begin, Int end, Across across, Int i)
 @cython.locals(n=Int, a=Int)
 cdef double drifting(Agents agents) noexcept nogil
 
@@ -152,7 +171,9 @@ cpdef Int last_check(Int age, bint is_warm) noexcept nogil
 cpdef Int next_check(Int age, bint is_warm) noexcept nogil
 @cython.locals(since=Int, covered=Int)
 cdef Int snapshot_step(Int check, bint is_warm) noexcept nogil
-@cython.locals(check=Int, step=Int, begin=Int, k=Int)
+@cython.locals(check=Int, step=Int, begin=Int)
+cpdef Int snapshot_place(Int age, bint is_warm) noexcept nogil
+@cython.locals(k=Int)
 cpdef void remember(Int age, Past past, Agents agents, Ends ends) noexcept nogil
 @cython.locals(i=Int, c=Int, j=Int)
 cdef void copy_blocks(double[:, :, ::1] source, double[:, :, :, ::1] target, Int k) noexcept nogil

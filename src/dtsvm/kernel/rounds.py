@@ -28,10 +28,12 @@ except ImportError:  # nothing is compiled, and nothing can be
 if cython.compiled:
     from cython.cimports.dtsvm.kernel.cpu import dtsvm_has_avx2
     from cython.cimports.libc.math import fabs, floor, log10, sqrt
+    from cython.cimports.libc.string import memcmp, memcpy
 else:
     from math import fabs, floor, log10, sqrt
 
 __all__ = [
+    "Across",
     "Agents",
     "Ends",
     "Job",
@@ -54,6 +56,7 @@ __all__ = [
     "decide_leap",
     "decide_level",
     "has_avx2",
+    "hear_numbers",
     "is_check_due",
     "is_look_due",
     "is_over",
@@ -72,6 +75,7 @@ __all__ = [
     "note_end",
     "order_by",
     "pull",
+    "read_like",
     "receive",
     "remember",
     "renew",
@@ -79,6 +83,7 @@ __all__ = [
     "run",
     "send",
     "set_graph",
+    "snapshot_place",
     "snapshot_plan",
     "solve_rows",
     "squared_norms",
@@ -322,6 +327,24 @@ class Work:
         self.inflow, self.shift = np.zeros((2, p1)), np.zeros(p1)  # Σ z of both parts; m
         self.u, self.before = np.zeros(p1), np.zeros(p1)  # u now and before the last sweep
         self.slept = np.zeros(max(most_rows, 1), np.int32)  # rows that fell asleep in it
+
+
+class Across:
+    """Link ends whose other end is in another process: what they tell, and what they are told.
+
+    slots : of the ends. told, heard : q of each, (n, 2, p + 1). is_heard : whether it was told one
+    in this round. residual : of each when it last was.
+    """
+
+    def __init__(self, slots: Ints, residual: Floats, p1: int) -> None:
+        shape = (len(slots), 2, p1)
+        told, heard, is_heard = np.zeros(shape), np.zeros(shape), np.zeros(len(slots), np.uint8)
+        self.slots, self.residual, self.is_heard = slots, residual, is_heard
+        self.told, self.heard = told, heard
+        self.arrays = {
+            "slots": slots, "residual": residual, "told": told, "heard": heard,
+            "is_heard": is_heard,
+        }  # fmt: skip
 
 
 class Job:
@@ -861,16 +884,16 @@ def note_end(h: int, agents: Agents, ends: Ends, other_x: Floats, other_z: Float
     note(ends, h, agents.estimate, ends.owner[h], other_x, 0, other_z, 0)
 
 
-def send(some: Ints, agents: Agents, ends: Ends, q: Floats) -> None:
-    """One process's half of `exchange`: q[i] = 2 ρ x_a − z[a→b] of end some[i]."""
+def send(across: Across, agents: Agents, ends: Ends) -> None:
+    """One process's half of `exchange`: q = 2 ρ x_a − z[a→b] of every end, told."""
     p = agents.pull.shape[1] - 1
-    for i in range(some.shape[0]):
-        h = some[i]
+    for i in range(across.slots.shape[0]):
+        h = across.slots[i]
         a = ends.owner[h]
         for c in range(2 if ends.is_wide[h] else 1):
             for j in range(p + 1):
                 rho = ends.penalty[h, 1 if j == p else 0]
-                q[i, c, j] = 2.0 * rho * agents.estimate[a, c, j] - ends.state[h, c, j]
+                across.told[i, c, j] = 2.0 * rho * agents.estimate[a, c, j] - ends.state[h, c, j]
 
 
 def receive(h: int, agents: Agents, ends: Ends, q: Floats, i: int, kappa: float) -> float:
@@ -894,20 +917,108 @@ def receive(h: int, agents: Agents, ends: Ends, q: Floats, i: int, kappa: float)
     return sqrt(total) / agents.norm[a]
 
 
-def take_in(
-    some: Ints, is_heard: Flags, q: Floats, residual: Floats, agents: Agents, ends: Ends, job: Job
-) -> float:
+def take_in(across: Across, agents: Agents, ends: Ends, job: Job) -> float:
     """Exchange inside this process, take in what was heard from others; return the worst residual.
 
-    residual : of each end when it last heard something; renewed here.
+    What was heard is then used up.
     """
     exchange(agents, ends, job, True)
     worst = max(job.primal, job.dual)
-    for i in range(some.shape[0]):
-        if is_heard[i]:
-            residual[i] = receive(some[i], agents, ends, q, i, job.kappa)
-        worst = max(worst, residual[i])
+    for i in range(across.slots.shape[0]):
+        if across.is_heard[i]:
+            across.is_heard[i] = 0
+            across.residual[i] = receive(across.slots[i], agents, ends, across.heard, i, job.kappa)
+        worst = max(worst, across.residual[i])
     return max(worst, drifting(agents))
+
+
+def read_like(data: bytes, like: bytes, round_at: tuple[int, int], holes: Ints) -> Any:
+    """Read a message that is another one but for its round and its numbers.
+
+    Returns its round and Σ v² of the numbers in every hole; None if it says anything else, or a
+    number that is not finite.
+
+    holes : begin and end of each, in the order of the message, as (n, 2); doubles, the lowest byte
+    first. The round is a number of seven bits a byte, the lowest first, that ends where the
+    other's does.
+    """
+    begin, end = round_at
+    if len(data) != len(like) or end - begin > 9 or not is_like(data, like, begin, end, holes):
+        return None
+    round_ = shift = 0
+    for at in range(begin, end):
+        byte = data[at]
+        if (byte < 128) != (at == end - 1):
+            return None
+        round_ += (byte & 127) << shift
+        shift += 7
+    squares = []
+    for i in range(holes.shape[0]):
+        total = sum_of_squares(data, holes[i, 0], holes[i, 1])
+        if not total < INF and not are_finite(data, holes[i, 0], holes[i, 1]):
+            return None
+        squares.append(total)
+    return round_, squares
+
+
+def is_like(data: bytes, like: bytes, begin: int, end: int, holes: Ints) -> bool:
+    """Whether two messages are the same outside of a round's place and of holes."""
+    at, i, n = 0, 0, len(like)
+    is_round_due = True
+    while True:
+        is_hole = i < holes.shape[0] and (not is_round_due or holes[i, 0] < begin)
+        stop = holes[i, 0] if is_hole else (begin if is_round_due else n)
+        if cython.compiled:
+            if stop > at and memcmp(cython.address(data[at]), cython.address(like[at]), stop - at):
+                return False
+        elif data[at:stop] != like[at:stop]:
+            return False
+        if is_hole:
+            at = holes[i, 1]
+            i += 1
+        elif is_round_due:
+            at = end
+            is_round_due = False
+        else:
+            return True
+
+
+def number_at(data: bytes, at: int) -> float:
+    value = 0.0
+    if cython.compiled:
+        memcpy(cython.address(value), cython.address(data[at]), 8)
+    else:
+        value = float(np.frombuffer(data, np.float64, 1, at)[0])
+    return value
+
+
+def sum_of_squares(data: bytes, begin: int, end: int) -> float:
+    """Σ v², in four lanes."""
+    s = [0.0] * 4
+    whole = begin + (end - begin) // 32 * 32
+    for at in range(begin, whole, 32):
+        for k in range(4):
+            s[k] += square(number_at(data, at + 8 * k))
+    for at in range(whole, end, 8):
+        s[0] += square(number_at(data, at))
+    return (s[0] + s[1]) + (s[2] + s[3])
+
+
+def are_finite(data: bytes, begin: int, end: int) -> bool:
+    is_so = True
+    for at in range(begin, end, 8):
+        is_so = is_so and fabs(number_at(data, at)) < INF
+    return is_so
+
+
+def hear_numbers(data: bytes, begin: int, end: int, across: Across, i: int) -> None:
+    """Have a message's numbers, from one place to another, be what end i was told."""
+    if cython.compiled:
+        memcpy(cython.address(across.heard[i, 0, 0]), cython.address(data[begin]), end - begin)
+    else:
+        numbers = np.frombuffer(data[begin:end], np.float64)
+        across.heard[i].reshape(-1)[: len(numbers)] = numbers
+    across.is_heard[i] = 1
 
 
 def drifting(agents: Agents) -> float:
@@ -960,16 +1071,21 @@ def snapshot_plan(check: int, is_warm: bool) -> tuple[int, int]:
     return (check - STEPS * step, step) if step > 0 else (NEVER, 1)
 
 
+def snapshot_place(age: int, is_warm: bool) -> int:
+    """Return which of the snapshots before the next check is due at this age, or -1."""
+    check = next_check(age - 1, is_warm)
+    step = snapshot_step(check, is_warm)
+    begin = check - STEPS * step
+    if step == 0 or age < begin or (age - begin) % step != 0:
+        return -1
+    return (age - begin) // step
+
+
 def remember(age: int, past: Past, agents: Agents, ends: Ends) -> None:
     """Take a snapshot if one is due at this age and there is room for it."""
-    check = next_check(age - 1, past.is_warm)
-    step = snapshot_step(check, past.is_warm)
-    if step == 0 or past.z.shape[1] == 0:
+    k = snapshot_place(age, past.is_warm)
+    if k < 0 or past.z.shape[1] == 0:
         return
-    begin = check - STEPS * step
-    if age < begin or (age - begin) % step != 0:
-        return
-    k = (age - begin) // step
     copy_blocks(ends.state, past.z, k)
     copy_blocks(agents.estimate, past.x, k)
     past.ages[k] = age

@@ -87,6 +87,8 @@ def revise(state: State, age: int) -> None:
 
 def take_snapshot(state: State) -> None:
     """Take a snapshot if one is due at the end of the round that is going on."""
+    if compiled.snapshot_place(state.age + 1, state.is_warm) < 0:
+        return
     state.snapshots.make_room(state.age, 1, state.is_warm, state.settings)
     record = state.snapshots.record(state.is_warm)
     compiled.remember(state.age + 1, record, state.plan.agents, state.plan.ends)

@@ -116,10 +116,6 @@ async def _serve(
     )
     beside: list[Beside] = [scores, asking, *aside]
     anew = _anew(config, preparing, lambda: process.pause())
-    hear = route(
-        preparing, beside, transport, lambda peer, data: process.hear(peer, data),
-        lambda generation: process.is_paused or (calls.is_allowed() and anew(generation)),
-    )  # fmt: skip
     commands: dict[str, Any] = {
         "rows": lambda asked: _take_rows(site, anew, asked), "evaluate": scores.answer,
         "prepare": lambda _: anew(None),
@@ -130,6 +126,10 @@ async def _serve(
         rounds, config.metrics, config.credentials if credentials else lambda: None,
     )  # fmt: skip
     process = ChoosingProcess(*parts, site.chooser) if site.chooser else Process(*parts)
+    hear = route(
+        preparing, beside, transport, process.hear,
+        lambda generation: process.is_paused or (calls.is_allowed() and anew(generation)),
+    )  # fmt: skip
     process.notes = lambda: preparing.notes if preparing else []
     loop = asyncio.get_running_loop()
     for sign in (signal.SIGINT, signal.SIGTERM):

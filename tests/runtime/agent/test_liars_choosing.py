@@ -8,6 +8,8 @@ from meetings import make_blocks
 from test_choosing import assert_same
 
 from dtsvm import Network
+from dtsvm.runtime.agent.node import chooser as chooser_module
+from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.timing import Timing
 
 NAMES, TOL = list("abcd"), 1e-2
@@ -92,3 +94,25 @@ def test_a_liar_inside_the_ranges_chooses_among_the_candidates_and_no_more(hones
 def assert_same_everywhere(choosers):
     first = choosers[0].outcome.chosen.classifiers
     assert all(np.array_equal(one.outcome.chosen.classifiers, first) for one in choosers)
+
+
+def test_parts_for_what_has_not_begun_take_no_more_room_than_a_neighbour_has(monkeypatch):
+    """Parts that say next to nothing, or have a name without end, count as what they take."""
+    monkeypatch.setattr(chooser_module, "MOST_WAITING", 400_000)
+    blocks = make_blocks(NAMES, ["one"], p=2, n=10, seed=3)
+    choosers = agents(Network.ring(NAMES), blocks, 2, TOL, timing=TIMING, **PLAN)
+    room = Room(choosers, seconds=0.05)
+    for _ in range(20):
+        room.tick()
+    victim = choosers[1]
+    head = {"network": 7, "sender": "a", "roster_digest": victim.epoch}
+    for name in ("40", "41 " + 10_000 * "x"):
+        message = wire.Message(protocol=chooser_module.PROTOCOL, **head)
+        message.round = victim._position
+        message.sums.extend([wire.Sum(name=name)] * 100)
+        for _ in range(100):
+            victim._take("a", message.SerializeToString())
+    parts = victim._early._parts
+    taken = sum(part.ByteSize() + 200 for some in parts.values() for _, part in some)
+    assert 100_000 < taken <= 200_000  # of two neighbours, half of what all may take
+    assert len(parts[40]) < 1000

@@ -156,6 +156,24 @@ def test_what_a_sole_neighbour_makes_up_is_vouched_for_by_nobody_else(signers):
     assert "Only b vouches for what the network agreed on; vouchers = 2" in waits.trouble
 
 
+def test_signatures_of_what_nobody_agreed_on_push_out_none_of_what_was(signers):
+    nodes = signed(signers)
+    victim, liar = nodes["b"], nodes["c"]
+    for k in range(40):
+        message = wire.Message.FromString(liar.message("b"))
+        said = json.loads(message.said_settings)
+        said["vouched_for"] = digest = f"{k:064x}"
+        mine = signers["c"].sign(liar.vouching._content(digest)).hex()
+        said["vouched"] = {"c": [signers["c"].certificate.hex(), mine]}
+        message.said_settings = json.dumps(said)
+        victim.hear("c", message.SerializeToString())
+    assert victim.refused == 0
+    assert len(victim.vouching._known) <= 16
+    assert victim.vouching.who(victim.agreed) == frozenset("abc")
+    late = alone_with(victim, signers, least=3)
+    assert late.plan == nodes["a"].plan
+
+
 def test_who_is_revoked_vouches_for_nothing(signers):
     nodes = signed(signers)
     serial = x509.load_der_x509_certificate(signers["a"].certificate).serial_number

@@ -246,10 +246,8 @@ class Bench:
         }
         self._numbers = np.array([lane.number for lane, _, _ in ends], np.int64)
         self._limit = [self._limits[lane.number] for lane, _, _ in ends]
-        shape = (len(ends), 2, self.state.n_features + 1)
-        self._told, self._heard = np.zeros(shape), np.zeros(shape)
-        self._is_heard = np.zeros(len(ends), np.uint8)
-        self._residual = np.full(len(ends), np.inf)
+        far = np.full(len(ends), np.inf)
+        self._across = compiled.Across(self._halves, far, self.state.n_features + 1)
 
     @property
     def is_check(self) -> bool:
@@ -264,7 +262,7 @@ class Bench:
             self._agents, plan.rows, plan.agents, plan.ends, plan.work, self._job, self.state.age
         )
         self.veil.cover(self.state, self._agents)
-        compiled.send(self._halves, plan.agents, plan.ends, self._told)
+        compiled.send(self._across, plan.agents, plan.ends)
 
     def told_to(self, neighbour: str) -> tuple[Ints, Floats]:
         """Return the lanes shared with a neighbour, and q of each, or x and z at a check.
@@ -273,7 +271,7 @@ class Bench:
         """
         at = self._to[neighbour]
         if not self.is_check:
-            return self._numbers[at], self._told[at]
+            return self._numbers[at], self._across.arrays["told"][at]
         halves, tables = self._halves[at], self.state.tables
         x = tables.agents["estimate"][tables.ends["owner"][halves]]
         return self._numbers[at], np.stack([x, tables.ends["state"][halves]], axis=1)
@@ -291,8 +289,8 @@ class Bench:
             limit, rho = self._limit[k], penalty[self._halves[k]]
             if not square[i] <= limit.most(rho) ** 2 and not limit.allows(told[i], rho):
                 raise ValueError("its values are larger than the data allow")
-        self._heard[at] = told
-        self._is_heard[at] = True
+        self._across.arrays["heard"][at] = told
+        self._across.arrays["is_heard"][at] = True
 
     def _compare(self, at: Ints, told: Floats) -> Floats:
         """Measure ends that were told x and z; return q."""
@@ -310,11 +308,7 @@ class Bench:
         """Set z ← (1 − κ) z + κ q where something was heard; count the round."""
         plan, state = self.state.plan, self.state
         before = state.tables.ends["state"][self._halves] if self.veil.stirs else None
-        self.residual = compiled.take_in(
-            self._halves, self._is_heard, self._heard, self._residual, plan.agents, plan.ends,
-            self._job,
-        )  # fmt: skip
-        self._is_heard[:] = False
+        self.residual = compiled.take_in(self._across, plan.agents, plan.ends, self._job)
         if before is not None:
             self.veil.stir(state, self._halves, before)
         take_snapshot(state)

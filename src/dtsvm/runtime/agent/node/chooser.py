@@ -23,7 +23,7 @@ from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.bench import Kept, Where
 from dtsvm.runtime.agent.node.calibrating import Unseen
 from dtsvm.runtime.agent.node.doubts import Doubts
-from dtsvm.runtime.agent.node.envelopes import pack, read, written
+from dtsvm.runtime.agent.node.envelopes import Early, pack, read, written
 from dtsvm.runtime.agent.node.knowing import know, place
 from dtsvm.runtime.agent.node.lanes import aspect, task_of
 from dtsvm.runtime.agent.node.masks import MOST, pairs
@@ -87,8 +87,7 @@ class Chooser:
     _telling: Telling | None = None
     _trainings: dict[int, Training] = field(default_factory=dict)  # by question
     _positions: dict[str, int] = field(default_factory=dict)  # of neighbours
-    _early: dict[int, list[tuple[str, Any]]] = field(default_factory=dict)  # by question
-    _n_early: int = 0  # bytes
+    _early: Early = field(default_factory=Early)
     _where: Where = field(init=False)
     _tree: Tree = field(init=False)
     _waiting: deque[tuple[str, bytes]] = field(default_factory=deque)
@@ -107,13 +106,17 @@ class Chooser:
 
     def hear(self, peer: str, data: bytes) -> None:
         """Keep an envelope until the next step; no neighbour takes the others' room."""
-        share = MOST_WAITING / max(len(self.node.mail), 1)
-        if self._waiting_of[peer] + len(data) > share:
+        if self._waiting_of[peer] + len(data) > self._share:
             self._refuse(peer, "it says more than can be read in time")
             return
         self._n_waiting += len(data)
         self._waiting_of[peer] += len(data)
         self._waiting.append((peer, data))
+
+    @property
+    def _share(self) -> float:
+        """Bytes that one neighbour may have waiting."""
+        return MOST_WAITING / max(len(self.node.mail), 1)
 
     def _open_envelopes(self) -> None:
         while self._waiting:
@@ -161,10 +164,8 @@ class Chooser:
         question, _, wave = part.name.partition(" ")
         training = self._trainings.get(int(question))
         if training is None:
-            n, ahead = len(part.up) + len(part.down), int(question) - self._position
-            if 0 < ahead <= MOST_AHEAD and self._n_early + n <= MOST_WAITING:
-                self._n_early += n
-                self._early.setdefault(int(question), []).append((peer, part))
+            if 0 < int(question) - self._position <= MOST_AHEAD:
+                self._early.put(int(question), peer, part, self._share)
             return
         if wave:
             training.waves[wave].wave.hear(peer, read(part))
@@ -203,7 +204,7 @@ class Chooser:
         node = self.node
         self.epoch, self.outcome = node.roster.digest, None
         self._trainings, self._positions = {}, {}
-        self._early, self._n_early = {}, 0
+        self._early = Early()
         self._position = self._n_sums = 0
         self.n_begun += 1
         self._where = place(node)
@@ -232,8 +233,7 @@ class Chooser:
         self._asked = asked
         if isinstance(asked, list):
             self._trainings[self._position] = self._open(asked)
-            for peer, part in self._early.pop(self._position, []):
-                self._n_early -= len(part.up) + len(part.down)
+            for peer, part in self._early.pop(self._position):
                 self._read(peer, part)
         elif self._wave is not None:
             self._n_sums += 1

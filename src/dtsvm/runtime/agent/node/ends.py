@@ -13,6 +13,7 @@ from dtsvm.rounds import State
 from dtsvm.rounds.state import ACCURACY
 from dtsvm.runtime.agent.node.bounds import Bounds
 from dtsvm.runtime.agent.node.holdings import Holding
+from dtsvm.runtime.agent.node.pattern import Numbers, Pattern
 from dtsvm.runtime.agent.node.refuse import News, Told
 from dtsvm.runtime.privacy.veil import Veil
 
@@ -29,6 +30,14 @@ class End(NamedTuple):
     key: Key
     half: int
     penalty: bytes
+
+
+class _Way(NamedTuple):
+    """Where a neighbour's numbers go, in messages of one pattern."""
+
+    pattern: Pattern
+    bounds: dict[str, Bounds]
+    holes: list[tuple[int, int, int, float]]  # the end or -1, from, to, ‖q‖² that is allowed
 
 
 class Ends:
@@ -48,16 +57,16 @@ class Ends:
         self.halves: dict[Key, int] = {}
         self.ends: list[End] = []
         self._place: dict[str, list[int]] = {}
-        self._slots = np.zeros(0, np.int64)
-        self._residual = np.zeros(0)  # of each end when it last heard something
         self._kept_job: Any = None
         self._most: tuple[Any, Any, list[float]] = (None, None, [])  # ‖q‖² of each end
-        self._restart()
+        self._ways: dict[str, _Way] = {}  # by neighbour
+        self._across = compiled.Across(np.zeros(0, np.int64), np.zeros(0), state.n_features + 1)
 
-    def _restart(self) -> None:
-        shape = (len(self.halves), 2, self.state.n_features + 1)
-        self.told, self._heard = np.zeros(shape), np.zeros(shape)
-        self._is_heard = np.zeros(len(self.halves), np.uint8)
+    @property
+    def told(self) -> Floats:
+        """What every end tells, in order: q."""
+        found: Floats = self._across.arrays["told"]
+        return found
 
     # Who is linked
 
@@ -142,26 +151,30 @@ class Ends:
         """Derive what the last changes made stale."""
         state = self.state
         state.prepare()
-        before = dict(zip(self._slots.tolist(), self._residual.tolist(), strict=True))
+        slots, residual = (self._across.arrays[name].tolist() for name in ("slots", "residual"))
+        before = dict(zip(slots, residual, strict=True))
         halves = [self.halves[key] for key in sorted(self.halves)]
-        self._slots = np.array(halves, np.int64)
-        self._residual = np.array([before.get(half, np.inf) for half in halves])
-        self._restart()
+        self._across = compiled.Across(
+            np.array(halves, np.int64),
+            np.array([before.get(half, np.inf) for half in halves], np.float64),
+            state.n_features + 1,
+        )
         self._read_penalties()
 
     def pull_anew(self) -> None:
         """Let new levels take effect; calm is only who has heard the others at theirs."""
         self.state.pull_anew()
-        self._residual[:] = np.inf
+        self._across.arrays["residual"][:] = np.inf
         self._read_penalties()
 
     def _read_penalties(self) -> None:
-        penalty = self.state.tables.ends["penalty"][self._slots].astype("<f4")
+        slots = self._across.arrays["slots"]
+        penalty = self.state.tables.ends["penalty"][slots].astype("<f4")
         self.ends = [
             End(key, self.halves[key], penalty[i].tobytes())
             for i, key in enumerate(sorted(self.halves))
         ]
-        self._place = {}
+        self._place, self._ways = {}, {}
         for i, end in enumerate(self.ends):
             self._place.setdefault(end.key[1], []).append(i)
 
@@ -180,7 +193,7 @@ class Ends:
             except BaseException:
                 self.veil.give_up(self.state)
                 raise
-        compiled.send(self._slots, plan.agents, plan.ends, self.told)
+        compiled.send(self._across, plan.agents, plan.ends)
 
     def _job(self) -> Any:
         """What compiled code must know of the iteration; one is enough for all rounds."""
@@ -193,7 +206,7 @@ class Ends:
             self._kept_job = compiled.Job(*nothing, pace)
         return self._kept_job
 
-    def compare(self, neighbour: str, news: News, check: int) -> list[int]:
+    def compare(self, neighbour: str, news: News | Numbers, check: int) -> list[int]:
         """Measure the ends that were told x and z for a check; return their slots."""
         plan = self.state.plan
         found = []
@@ -206,16 +219,41 @@ class Ends:
                 found.append(self.ends[i].half)
         return found
 
-    def hear(self, neighbour: str, news: News) -> None:
+    def hear_numbers(self, neighbour: str, news: Numbers, bounds: dict[str, Bounds]) -> bool:
+        """Have numbers taken in if they are far within what the data allow; return whether."""
+        way = self._ways.get(neighbour)
+        if way is None or way.pattern is not news.pattern or way.bounds is not bounds:
+            way = self._ways[neighbour] = self._way(neighbour, news, bounds)
+        for hole, square in zip(way.holes, news.squares, strict=True):
+            if not square <= hole[3]:
+                return False
+        for i, begin, end, _ in way.holes:
+            if i >= 0:
+                compiled.hear_numbers(news.data, begin, end, self._across, i)
+        return True
+
+    def _way(self, neighbour: str, news: Numbers, bounds: dict[str, Bounds]) -> _Way:
+        most = self._most_squares(bounds)
+        places = self._place.get(neighbour, ())
+        known = {(self.ends[i].key[2], self.ends[i].key[0]): i for i in places}
+        holes = []
+        for begin, end, pair, *_ in news.pattern.holes:
+            i = known.get(pair, -1)
+            if i >= 0 and self._told_to(i, news) is None:
+                i = -1
+            holes.append((i, begin, end, most[i] if i >= 0 else np.inf))
+        return _Way(news.pattern, bounds, holes)
+
+    def hear(self, neighbour: str, news: News | Numbers) -> None:
         """Have what a neighbour told taken in at the end of this round."""
         for i in self._place.get(neighbour, ()):
             told = self._told_to(i, news)
             if told is not None:
                 q = self._read(i, told)
-                self._heard[i, : len(q)] = q
-                self._is_heard[i] = True
+                self._across.arrays["heard"][i, : len(q)] = q
+                self._across.arrays["is_heard"][i] = True
 
-    def is_allowed(self, neighbour: str, news: News, bounds: dict[str, Bounds]) -> bool:
+    def is_allowed(self, neighbour: str, news: News | Numbers, bounds: dict[str, Bounds]) -> bool:
         """Whether the data allow what a neighbour told; `bounds` are by task."""
         if self.veil.is_noisy:
             return self._are_small(neighbour, news, bounds)
@@ -231,7 +269,7 @@ class Ends:
                     return False
         return True
 
-    def _are_small(self, neighbour: str, news: News, bounds: dict[str, Bounds]) -> bool:
+    def _are_small(self, neighbour: str, news: News | Numbers, bounds: dict[str, Bounds]) -> bool:
         """Whether what a neighbour told may be taken in although nothing bounds noise."""
         for i in self._place.get(neighbour, ()):
             told = self._told_to(i, news)
@@ -261,7 +299,7 @@ class Ends:
         rho = np.repeat(penalty, [self.state.n_features, 1])
         return np.asarray(2.0 * rho * told.numbers[0] - told.numbers[1])
 
-    def distance(self, neighbour: str, news: News) -> float:
+    def distance(self, neighbour: str, news: News | Numbers) -> float:
         """Return the worst residual that a neighbour's values would leave, taking in none."""
         plan = self.state.plan
         worst = 0.0
@@ -276,7 +314,7 @@ class Ends:
                 worst = max(worst, far)
         return worst
 
-    def _told_to(self, i: int, news: News) -> Told | None:
+    def _told_to(self, i: int, news: News | Numbers) -> Told | None:
         """Return what an end was told, if the other end pulls as hard."""
         (task, _, other), _, penalty = self.ends[i]
         told = news.values.get((other, task))
@@ -288,12 +326,10 @@ class Ends:
     def take_in(self) -> float:
         """Set z ← (1 − κ) z + κ q where something was heard; return the worst residual."""
         plan = self.state.plan
-        before = self.state.tables.ends["state"][self._slots] if self.veil.stirs else None
-        worst = compiled.take_in(
-            self._slots, self._is_heard, self._heard, self._residual, plan.agents, plan.ends,
-            self._job(),
-        )  # fmt: skip
-        self._is_heard[:] = False
-        if before is not None:
-            self.veil.stir(self.state, self._slots, before)
-        return float(worst)
+        if not self.veil.stirs:
+            return float(compiled.take_in(self._across, plan.agents, plan.ends, self._job()))
+        slots = self._across.arrays["slots"]
+        before = self.state.tables.ends["state"][slots]
+        worst = float(compiled.take_in(self._across, plan.agents, plan.ends, self._job()))
+        self.veil.stir(self.state, slots, before)
+        return worst

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.wave import Parcel
 
-__all__ = ["pack", "read", "written"]
+__all__ = ["Early", "pack", "read", "written"]
 
 FAIR_BYTES = 2_000_000  # after which another one is begun
+PART_BYTES = 200  # that a part takes in memory beside what it says
 
 
 def written(name: str, parcel: Parcel) -> Any:
@@ -36,3 +38,34 @@ def pack(head: Any, parts: list[Any]) -> list[bytes]:
         out[-1].sums.append(part)
         size += n
     return [bytes(message.SerializeToString()) for message in out]
+
+
+class Early:
+    """Parts for what has not begun here yet; no neighbour takes the others' room.
+
+    Examples
+    --------
+    >>> early = Early()
+    >>> early.put(3, "b", wire.Sum(name="3", up=b"letter"), 1e6)
+    >>> [(peer, part.up) for peer, part in early.pop(3)], early.pop(3)
+    ([('b', b'letter')], [])
+    """
+
+    def __init__(self) -> None:
+        self._parts: dict[int, list[tuple[str, Any]]] = {}  # by question
+        self._used: Counter[str] = Counter()  # bytes, by neighbour
+
+    def put(self, question: int, peer: str, part: Any, most: float) -> None:
+        """Keep a part, without the envelope that it came in, if the neighbour has room left."""
+        n = part.ByteSize() + PART_BYTES
+        if self._used[peer] + n <= most:
+            self._used[peer] += n
+            kept = wire.Sum.FromString(part.SerializeToString())
+            self._parts.setdefault(question, []).append((peer, kept))
+
+    def pop(self, question: int) -> list[tuple[str, Any]]:
+        """Return what waited for this question."""
+        found = self._parts.pop(question, [])
+        for peer, part in found:
+            self._used[peer] -= part.ByteSize() + PART_BYTES
+        return found

@@ -86,12 +86,9 @@ class Inbox:
     def take(self, peer: str, data: bytes, now: float) -> bool | None:
         """Keep a message; return whether there is a new total, None if it was refused."""
         mail = self.mail.get(peer)
+        if mail is not None and now < mail.barred_until:
+            return None  # why was said when it was barred
         try:
-            if mail is not None:
-                if now < mail.barred_until:
-                    return None  # why was said when it was barred
-                if self._keep_numbers(mail, data, now):
-                    return False
             message, news = self._check(peer, data)
             has_total = self._keep(peer, message, news, now)
             self.mail[peer].pattern = Pattern.of(data, message, news, self._known)
@@ -105,14 +102,18 @@ class Inbox:
         """What checks depend on beside the message."""
         return self.roster.digest, self.sums.begun
 
-    def _keep_numbers(self, mail: Mail, data: bytes, now: float) -> bool:
+    def take_numbers(self, peer: str, data: bytes, now: float) -> bool:
         """Keep a message that differs from the last in its round and numbers; return whether."""
+        mail = self.mail.get(peer)
+        if mail is None or mail.heard_at is None or now < mail.barred_until:
+            return False
         pattern = mail.pattern
-        if pattern is None or pattern.known != self._known:
+        if pattern is None or pattern.known != (self.roster.digest, self.sums.begun):
             return False
         news = pattern.read(data)
-        most = min(self.counts()[1] + MOST_AHEAD, MOST_COUNT - 1)
-        if news is None or not mail.newest <= news.round <= most:
+        if news is None or not mail.newest <= news.round < MOST_COUNT:
+            return False
+        if news.round > self.counts()[1] + MOST_AHEAD:
             return False
         mail.put_numbers(news, now)
         return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from dtsvm.runtime.agent.node.pattern import Pattern
+from dtsvm.runtime.agent.node.pattern import Numbers, Pattern
 from dtsvm.runtime.agent.node.refuse import News, Refused
 
 __all__ = ["MOST_ODD", "Mail"]
@@ -31,7 +31,7 @@ class Mail:
     roster_digest: int | None = None
     heard_at: float | None = None
     is_late: bool = False  # it missed a deadline and is not waited for until it is back
-    letters: dict[int, News] = field(default_factory=dict)
+    letters: dict[int, News | Numbers] = field(default_factory=dict)
     barred_until: float = -1.0  # it sent what no honest neighbour sends
     n_barred: int = 0
     n_odd: int = 0  # messages in a row with values that the data do not allow
@@ -69,23 +69,27 @@ class Mail:
             self.letters.clear()
         self.calm, self.is_settled = message.calm, message.is_settled
         self.roster_digest = message.roster_digest
-        self.put_numbers(news, now)
+        self._keep(news, now, bool(news.values))
 
-    def put_numbers(self, news: News, now: float) -> None:
+    def put_numbers(self, news: Numbers, now: float) -> None:
         """Keep a message that says what the last one said, but for its round and numbers."""
-        self.newest = news.round
+        self._keep(news, now, bool(news.squares))
+
+    def _keep(self, news: News | Numbers, now: float, has_values: bool) -> None:
+        round_ = self.newest = news.round
         self.heard_at = now
-        if news.values and news.round > self.applied:
-            self.letters[news.round] = news
-            if len(self.letters) > 2:
-                del self.letters[min(self.letters)]
+        if has_values and round_ > self.applied:
+            letters = self.letters
+            letters[round_] = news
+            if len(letters) > 2:
+                del letters[min(letters)]
 
     def has_moved(self) -> bool:
         """Whether it is further than when a round last ended here."""
         has_moved, self.seen = self.newest > self.seen, self.newest
         return has_moved
 
-    def take(self, round_: int) -> News | None:
+    def take(self, round_: int) -> News | Numbers | None:
         """Return this round's message, or else the newest that has not been used."""
         if not self.letters:
             return None

@@ -33,6 +33,7 @@ from dtsvm.runtime.agent.node.inbox import Inbox
 from dtsvm.runtime.agent.node.mail import MOST_ODD
 from dtsvm.runtime.agent.node.outbox import Head, Outbox
 from dtsvm.runtime.agent.node.pack import Packer
+from dtsvm.runtime.agent.node.pattern import Numbers
 from dtsvm.runtime.agent.node.refuse import MOST_COUNT, News
 from dtsvm.runtime.agent.node.scaling import Scaler
 from dtsvm.runtime.agent.node.summing import CERTIFICATE, Summing
@@ -82,9 +83,9 @@ class Node(Answers):
         self._told: dict[str, bytes] = {}  # values of the last round, by neighbour
         self._adapted: int | None = None
         self._followed = -1  # sums as last looked at
-        self._changed_in = 0  # round of the network's last change
-        self._width = 0
+        self._changed_in = self._width = 0  # round of the network's last change; its radius
         self._bounds: dict[str, Bounds] = {}  # by task
+        self._longest: list[tuple[int, float]] = []  # estimate that is allowed, by slot
 
     # The network
 
@@ -113,6 +114,8 @@ class Node(Answers):
             for tasks, team in groups
             for task in tasks
         }
+        slots = ((self.holdings[task].slot, one) for task, one in self._bounds.items())
+        self._longest = [(slot, one.most_estimate) for slot, one in slots]
         self._width = max(reached.values())
         self._adapted = self.roster.digest
         self._wake()
@@ -177,6 +180,11 @@ class Node(Answers):
         """Return a sign of life for every neighbour, with the last values."""
         self._announce(now)
         self.follow()
+        return self.again(now)
+
+    def again(self, now: float) -> dict[str, bytes]:
+        """Return what neighbours were told last, for those that may have missed it."""
+        self._announce(now)
         if not self.balancer.check:
             return self._messages(self._told)
         wants, age = self.balancer.wants, self._age  # x and z are long: only to who lacks them
@@ -208,22 +216,19 @@ class Node(Answers):
 
     def finish(self, now: float) -> None:
         """Take in what was heard, and see whether all is calm."""
-        state = self.state
-        if state.is_stale:  # a task left or rows came while waiting: the round is void
+        if self.state.is_stale:  # a task left or rows came while waiting: the round is void
             return
-        check = self.balancer.coming(self._age)
+        check, round_ = self.balancer.coming(self._age), self.round
         self.heard = []
         for name in self.present:
             mail = self.mail[name]
-            news = mail.take(self.round)
-            is_in_time, has_moved = mail.newest >= self.round, mail.has_moved()
+            news = mail.take(round_)
+            is_in_time, has_moved = mail.newest >= round_, mail.has_moved()
             mail.is_late = not (is_in_time or mail.is_settled)
             # A neighbour with which no task is shared says nothing but how far it is.
             if is_in_time or (has_moved and not self.ends.reach(name)):
                 self._heard_since.add(name)
-            if news and self._is_allowed(name, news, now):
-                self._measure(name, news, check)
-                self.ends.hear(name, news)
+            if news is not None and self._hear(name, news, check, now):
                 self.heard.append(name)
                 self._heard_since.add(name)
         self.residual = self.ends.take_in()
@@ -233,7 +238,19 @@ class Node(Answers):
         self.certifier.look(self._is_calm, now + self.timing.round_seconds)
         self.is_settled = self._is_at_rest
 
-    def _is_allowed(self, name: str, news: News, now: float) -> bool:
+    def _hear(self, name: str, news: News | Numbers, check: int, now: float) -> bool:
+        """Have what a neighbour told taken in, if the data allow it; return whether."""
+        bare = news if isinstance(news, Numbers) and not self.veil.is_noisy else None
+        if bare and self.ends.hear_numbers(name, bare, self._bounds):
+            self.mail[name].n_odd = 0
+            return True
+        if not self._is_allowed(name, news, now):
+            return False
+        self._measure(name, news, check)
+        self.ends.hear(name, news)
+        return True
+
+    def _is_allowed(self, name: str, news: News | Numbers, now: float) -> bool:
         """Whether the data allow what a neighbour told; who goes on so is barred for a while."""
         mail, why = self.mail[name], "its values are larger than the data allow"
         if self.ends.is_allowed(name, news, self._bounds):
@@ -248,9 +265,9 @@ class Node(Answers):
     def _check_estimates(self) -> None:
         """Begin anew if an estimate is one that the data do not allow, or not finite."""
         norm = self.state.tables.agents["norm"]
+        if all(norm[slot] <= most for slot, most in self._longest):
+            return
         for task, bounds in self._bounds.items():
-            if norm[self.holdings[task].slot] <= bounds.most_estimate:
-                continue
             x = self.state.estimate(self.holdings[task].slot)
             is_near = self.veil.is_noisy or bounds.allow_estimate(x)
             if not (np.isfinite(x).all() and is_near):
@@ -273,7 +290,7 @@ class Node(Answers):
         if check:
             self.balancer.tally()
 
-    def _measure(self, name: str, news: News, check: int) -> None:
+    def _measure(self, name: str, news: News | Numbers, check: int) -> None:
         if check:
             self.balancer.note(self.ends.compare(name, news, check), check)
 
@@ -309,12 +326,13 @@ class Node(Answers):
 
     @property
     def _is_at_rest(self) -> bool:
-        return self.certifier.is_good and self._is_calm and self.veil.is_done
+        return self._is_calm and self.certifier.is_good and self.veil.is_done
 
     @property
     def _is_calm(self) -> bool:
         """Whether all are calm, as far as can be told; noise never is, and ends by its budget."""
-        return self.veil.is_noisy or (self.calm > self._width and self._is_known)
+        is_known = self.scaler.is_known and self.handover.is_known  # all that it depends on
+        return self.veil.is_noisy or (self.calm > self._width and is_known)
 
     def _count_calm(self) -> None:
         """C ← 1 + min(c, c of the neighbours) while calm: c turns of calm as far as c links.
@@ -333,6 +351,10 @@ class Node(Answers):
 
     def take(self, peer: str, data: bytes, now: float) -> bool:
         """Check a message from the neighbour at the other end of a link, and keep it."""
+        if self.inbox.take_numbers(peer, data, now):
+            if self.is_settled:
+                self._look_up(peer)
+            return True
         is_new = peer in self.mail and self.mail[peer].heard_at is None
         before = self.roster.digest
         has_total = self.inbox.take(peer, data, now)
@@ -341,24 +363,24 @@ class Node(Answers):
         has_changed = self.roster.digest != before
         if has_changed or (has_total and self._has_news):
             self._wake()  # its neighbours' links pull differently now
-        elif self.is_settled and (self.certifier.is_called or self._is_far(peer)):
-            self.certifier.doubt()
-            self._wake()
-        elif self.is_settled and self._is_waited_for(peer):
-            self._wake()
+        elif self.is_settled:
+            self._look_up(peer)
         if has_changed or is_new:
             self._announce(now)
         return True
+
+    def _look_up(self, peer: str) -> None:
+        """Go on, though settled, if what a neighbour says asks for that."""
+        if self.certifier.is_called or self._is_far(peer):
+            self.certifier.doubt()
+            self._wake()
+        elif self._is_waited_for(peer):
+            self._wake()
 
     @property
     def _has_news(self) -> bool:
         """Whether a total has come that changes what is computed."""
         return self.balancer.has_news or self.scaler.has_news or self.handover.has_news
-
-    @property
-    def _is_known(self) -> bool:
-        """Whether all sums that an answer depends on have been used."""
-        return self.scaler.is_known and self.handover.is_known
 
     def _is_waited_for(self, peer: str) -> bool:
         """Whether a neighbour has gone on for long: at a new level it waits for newer values."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.inbox import digest
@@ -13,9 +14,10 @@ from dtsvm.runtime.agent.node.summing import Summing
 
 __all__ = ["Head", "Outbox"]
 
+ROUND_TAG = 0x30  # field 6, a varint
 
-@dataclass(frozen=True)
-class Head:
+
+class Head(NamedTuple):
     """What every message of a node says of it now."""
 
     incarnation: int
@@ -47,14 +49,18 @@ class Outbox:
 
     def __post_init__(self) -> None:
         self._who: tuple[tuple[int, int], bytes] = ((-1, -1), b"")
+        self._standing: tuple[tuple[int, bool], bytes] = ((-1, False), b"")
 
     def messages(self, head: Head, told: dict[str, bytes]) -> dict[str, bytes]:
         """Return a message for every neighbour; `told` has the values, packed."""
         known = head.incarnation, self.roster.digest
         if self._who[0] != known:
             self._who = known, self._same(*known)
-        now = wire.Message(round=head.round, calm=head.calm, is_settled=head.is_settled)
-        top = self._who[1] + now.SerializeToString()
+        standing = head.calm, head.is_settled
+        if self._standing[0] != standing:
+            now = wire.Message(calm=head.calm, is_settled=head.is_settled)
+            self._standing = standing, now.SerializeToString()
+        top = self._who[1] + _counted(head.round) + self._standing[1]
         return {
             name: top + told.get(name, b"") + self.sums.parcels(name) + self._news(mail)
             for name, mail in self.mail.items()
@@ -85,3 +91,19 @@ class Outbox:
         """Whether a neighbour has the same roster, and every sum that is here for it."""
         has_roster = self.mail[name].roster_digest == self.roster.digest
         return has_roster and not self.sums.is_owed(name)
+
+
+def _counted(round_: int) -> bytes:
+    """Return the field of the round as protobuf writes it, in every message anew.
+
+    >>> wire.Message.FromString(_counted(300)).round, _counted(0)
+    (300, b'')
+    """
+    if not round_:
+        return b""
+    out = [ROUND_TAG]
+    while round_ > 127:
+        out.append(round_ & 127 | 128)
+        round_ >>= 7
+    out.append(round_)
+    return bytes(out)

@@ -7,13 +7,18 @@ the same, byte for byte, and says what it said before.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from dtsvm.runtime.agent.node.refuse import News, Told, finite
+import numpy as np
+from numpy.typing import NDArray
+
+from dtsvm.kernel import compiled
+from dtsvm.runtime.agent.node.refuse import NUMBER, News, Told
 from dtsvm.runtime.agent.node.roster import Pair
 
-__all__ = ["Pattern", "read_varint"]
+__all__ = ["Numbers", "Pattern", "read_varint"]
 
 ROUND, VALUES, NUMBERS = 6, 11, 6  # fields of a message, and of a value in it
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
@@ -34,10 +39,10 @@ class Pattern(NamedTuple):
     """What is the same in many messages of a neighbour."""
 
     known: tuple[int, int]  # roster and sums for which it was checked
-    length: int
-    fixed: list[tuple[int, int, bytes]]  # from, to: what is there
+    like: bytes  # the message that was checked
     round: tuple[int, int]
     holes: list[Hole]
+    places: NDArray[np.int64]  # where the holes are, (n, 2)
 
     @classmethod
     def of(cls, data: bytes, message: Any, news: News, known: tuple[int, int]) -> Pattern | None:
@@ -46,6 +51,8 @@ class Pattern(NamedTuple):
         has_sums = any(one.up or one.down for one in message.sums)
         if has_news or has_sums or any(told.check for told in news.values.values()):
             return None
+        if sys.byteorder != "little":
+            return None  # numbers cannot be copied as they come
         try:
             round_, numbers = _places(data)
         except (IndexError, ValueError):
@@ -56,26 +63,33 @@ class Pattern(NamedTuple):
             Hole(*place, pair, told.numbers.shape, told.penalty)
             for place, (pair, told) in zip(numbers, news.values.items(), strict=True)
         ]
-        edges = sorted([round_, *numbers])
-        begins, ends = [0, *(end for _, end in edges)], [*(begin for begin, _ in edges), len(data)]
-        fixed = [(i, j, data[i:j]) for i, j in zip(begins, ends, strict=True) if j > i]
-        return cls(known, len(data), fixed, round_, holes)
+        places = np.array(numbers, np.int64).reshape(-1, 2)
+        return cls(known, data, round_, holes, places)
 
-    def read(self, data: bytes) -> News | None:
-        """Return what a message says if it is one of these."""
-        if len(data) != self.length or data[self.round[1] - 1] > 127:
-            return None
-        for begin, end, there in self.fixed:
-            if data[begin:end] != there:
-                return None
-        round_, end = read_varint(data, self.round[0])
-        if end != self.round[1]:
-            return None
-        values = {}
-        for begin, end, pair, shape, penalty in self.holes:
-            numbers, square = finite(pair[0], data[begin:end])
-            values[pair] = Told(numbers.reshape(shape), penalty, 0, square)
-        return News(round_, values)
+    def read(self, data: bytes) -> Numbers | None:
+        """Return what a message says if it is one of these and its numbers are finite."""
+        found = compiled.read_like(data, self.like, self.round, self.places)
+        return None if found is None else Numbers(found[0], data, self, found[1])
+
+
+class Numbers:
+    """A message read by a pattern: its numbers stay where they came until they are used."""
+
+    __slots__ = ("data", "pattern", "round", "squares")
+
+    def __init__(self, round_: int, data: bytes, pattern: Pattern, squares: list[float]) -> None:
+        self.round, self.data, self.pattern, self.squares = round_, data, pattern, squares
+
+    @property
+    def values(self) -> dict[Pair, Told]:
+        """What `News` has: the values by (the sender's task, the receiver's task)."""
+        out = {}
+        for (begin, end, pair, shape, penalty), square in zip(
+            self.pattern.holes, self.squares, strict=True
+        ):
+            numbers = np.frombuffer(self.data[begin:end], NUMBER).reshape(shape)
+            out[pair] = Told(numbers, penalty, 0, square)
+        return out
 
 
 def _places(data: bytes) -> tuple[tuple[int, int], list[tuple[int, int]]]:

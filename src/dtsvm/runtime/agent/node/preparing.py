@@ -37,12 +37,7 @@ from dtsvm.runtime.agent.node.identity import Identity
 from dtsvm.runtime.agent.node.masks import pairs
 from dtsvm.runtime.agent.node.offers import Offers, check_fit, check_rows
 from dtsvm.runtime.agent.node.spoken import is_spoken, said_by, speak, survives
-from dtsvm.runtime.agent.node.statement import (
-    WISHES,
-    Statement,
-    agree_columns,
-    read_statements,
-)
+from dtsvm.runtime.agent.node.statement import WISHES, Statement, agree_columns, read_statements
 from dtsvm.runtime.agent.node.vouching import Vouching
 from dtsvm.runtime.agent.node.wave import Tree, Wave, parcel_words, reached, read_parcel
 from dtsvm.runtime.privacy.sums import NoisySums
@@ -372,7 +367,8 @@ class Preparing:
         (self._asked.add if said["asks"] else self._asked.discard)(peer)
         if generation == self.generation:
             self._met.add(peer)
-        self.vouching.hear(str(said.get("vouched_for"))[:64], said.get("vouched", {}))
+        used = [self.agreed] if self.agreed else list(self._offers.by.values())
+        self.vouching.hear(str(said.get("vouched_for"))[:64], said.get("vouched", {}), used)
         if agreed is not None and self.agreed is None and agreed.generation >= self.generation:
             self._offers.put(peer, agreed)
             if said["epoch"] != self._epoch:  # else this node adds it up itself

@@ -19,12 +19,12 @@ __all__ = [
     "MOST_COUNT",
     "MOST_TASKS",
     "MOST_YOUNGER",
+    "NUMBER",
     "PROTOCOL",
     "ROSTER_BYTES",
     "News",
     "Refused",
     "Told",
-    "finite",
     "parse",
     "read_roster",
     "read_values",
@@ -86,7 +86,7 @@ def read_values(message: Any, n_numbers: int) -> News:
         if len(data) != 8 * rows * n_numbers * (2 if check else 1):
             expected = 8 * rows * n_numbers * (2 if check else 1)
             raise Refused(f"task {shown(task)} has {len(data)} bytes instead of {expected}")
-        flat, square = finite(task, data)
+        flat, square = _finite(task, data)
         if len(value.penalty) != 8:
             raise Refused(f"task {shown(task)} does not say its two penalties")
         if pair in values:
@@ -95,7 +95,7 @@ def read_values(message: Any, n_numbers: int) -> News:
     return News(message.round, values)
 
 
-def finite(task: str, data: bytes) -> tuple[NDArray[np.float64], float]:
+def _finite(task: str, data: bytes) -> tuple[NDArray[np.float64], float]:
     """Return finite numbers and the sum of their squares."""
     flat = np.frombuffer(data, NUMBER)
     square = float(np.vdot(flat, flat))

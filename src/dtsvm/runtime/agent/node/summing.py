@@ -39,31 +39,28 @@ class Summing:
     epoch: int = 0
     version: int = 0  # grows when there is something to tell
     begun: int = 0  # how often all began anew
-    _changes: int = 0  # of waves that are no more
+    changes: int = 0  # grows whenever anything about any sum has changed
     _around: dict[str, list[str]] = field(default_factory=dict)  # waves, by neighbour
     _packed: dict[str, tuple[int, bytes]] = field(default_factory=dict)  # parcels as last told
 
     def begin(self, teams: list[Team]) -> None:
         """Begin anew with these teams."""
         self.epoch = self.roster.digest
-        self.begun, self._changes = self.begun + 1, self.changes + 1
+        self.begun += 1
+        self._count()
         self.waves, self._around, self._packed = {}, {}, {}
         for team in teams:
             tree = Tree.of(self.name, team.links)
             around = team.neighbours(self.name)
             for kind in (BALANCE, CERTIFICATE, HANDOVER, SCALE):
                 name = kind + team.group
-                self.waves[name] = Wave(name, tree, self.epoch, self._secrets(team, around))
+                secrets = self._secrets(team, around)
+                self.waves[name] = Wave(name, tree, self.epoch, secrets, on_change=self._count)
                 for other in around:
                     self._around.setdefault(other, []).append(name)
 
-    @property
-    def changes(self) -> int:
-        """A number that grows whenever anything about any sum has changed."""
-        total = self._changes
-        for wave in self.waves.values():
-            total += wave.changes
-        return total
+    def _count(self) -> None:
+        self.changes += 1
 
     def wave(self, kind: str, team: Team) -> Wave:
         """Return a team's wave."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,16 +75,26 @@ class Vouching:
         names = sorted(some, key=lambda name: (name != self.name, name))
         return {name: list(some[name]) for name in names[:MOST]}
 
-    def hear(self, digest: str, said: Mapping[str, Any]) -> None:
-        """Keep good signatures; bad ones are left out. Of few things nodes can have agreed on."""
-        if not said:
-            return
-        if len(self._known) >= MOST and digest not in self._known:
-            self._known.pop(next(iter(self._known)))
-        mine = self._known.setdefault(digest, {})
+    def hear(self, digest: str, said: Mapping[str, Any], used: Iterable[Agreed] = ()) -> None:
+        """Keep good signatures; bad ones are left out.
+
+        Of few things that nodes can have agreed on: what is not `used` gives way, or is not heard.
+        """
+        mine = dict(self._known.get(digest, {}))
         for name, both in self._read(said):
             if len(mine) < MOST and name not in mine and self._is_good(name, digest, both):
                 mine[name] = both
+        if mine and (digest in self._known or self._has_room(used)):
+            self._known[digest] = mine
+
+    def _has_room(self, used: Iterable[Agreed]) -> bool:
+        if len(self._known) >= MOST:
+            kept = {_digest(one) for one in used}
+            other = next((one for one in self._known if one not in kept), None)
+            if other is None:
+                return False
+            del self._known[other]
+        return True
 
     def digest(self, agreed: Agreed) -> str:
         """Name what was agreed."""

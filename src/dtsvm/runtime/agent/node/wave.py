@@ -130,6 +130,7 @@ class Wave:
     wanted: int = 0
     done: int = 0
     total: Floats | None = None
+    on_change: Callable[[], None] = lambda: None
     changes: int = 0  # of anything here
     _mine: Words | None = None
     _down: bytes = b""
@@ -143,8 +144,12 @@ class Wave:
             raise ValueError(f"sum {number} of {self.name} was begun already")
         self._mine = masked(encode(term), self.secrets(), self._id(number))
         self.wanted = number
-        self.changes += 1
+        self._count()
         self._pass_on()
+
+    def _count(self) -> None:
+        self.changes += 1
+        self.on_change()
 
     @property
     def is_open(self) -> bool:
@@ -200,7 +205,7 @@ class Wave:
         """Take what a neighbour says; return whether there is a new total."""
         known = self._working.get(neighbour), self._acknowledged.get(neighbour)
         if known != (parcel.wanted, parcel.done) or parcel.up or parcel.down:
-            self.changes += 1
+            self._count()
         self._working[neighbour] = parcel.wanted
         self._acknowledged[neighbour] = parcel.done
         before = self.done

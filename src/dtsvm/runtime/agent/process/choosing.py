@@ -11,7 +11,8 @@ from typing import Any
 
 from dtsvm.errors import NetworkError
 from dtsvm.runtime.agent.node.chooser import Chooser, is_choosing
-from dtsvm.runtime.agent.process.process import HEAVY_WORK, Process
+from dtsvm.runtime.agent.process.process import Process
+from dtsvm.runtime.agent.process.turns import HEAVY_WORK
 
 __all__ = ["ChoosingProcess"]
 

@@ -25,17 +25,17 @@ from dtsvm.runtime.agent.process.credentials import Credentials
 from dtsvm.runtime.agent.process.orders import Change, Command, Orders
 from dtsvm.runtime.agent.process.transport import Transport
 from dtsvm.runtime.agent.process.trouble import Trouble, have_descriptors
+from dtsvm.runtime.agent.process.turns import Turns
 
 __all__ = ["Process", "ask"]
 
 log = logging.getLogger(__name__)
 LOG_SECONDS, QUIET_SECONDS = 1.0, 600.0  # between lines, in training and when settled
 RENEW_SECONDS = 10.0  # between looks at the certificates' files
-HEAVY_WORK = 2_000_000  # numbers in a solve above which it runs beside the event loop
 
 
 @dataclass
-class Process:
+class Process(Turns):
     """Runs a node until it is told to leave.
 
     Parameters
@@ -72,16 +72,11 @@ class Process:
     credentials: Callable[[], Credentials | None] = lambda: None
 
     def __post_init__(self) -> None:
-        self._news = asyncio.Event()
-        self._lock = asyncio.Lock()  # nothing is told while a solve runs beside the event loop
         self._greeted: tuple[float, int, int] = (0.0, 0, 0)  # when, with which roster and sums
-        self._is_leaving = self.is_paused = False
-        self._deadline = 0.0
-        self._is_in_round = False  # only a complete round is then worth waking up for
-        self._is_written = False
+        self.is_paused = False
+        self._begin_turns()
         self._was_settled = False
-        self._logged_at = self._kept_at = 0.0
-        self._busy = 0.0  # seconds of arithmetic
+        self._logged_at = 0.0
         self._rounds_at: tuple[float, int] = (time.monotonic(), 0)
         self.trouble = Trouble(self.node)
         self.notes: Callable[[], list[str]] = list  # what else its owner should know
@@ -90,15 +85,6 @@ class Process:
             **Orders(self.node, self.transport, self.keep, self.stop).commands,
             **self.commands,
         }
-
-    def hear(self, peer: str, data: bytes) -> None:
-        """Take a message from the transport."""
-        try:
-            self.node.take(peer, data, time.monotonic())
-        except Exception as error:
-            self.trouble.survive(f"a message from node {peer}", error)
-        if not self._is_in_round or self.node.is_complete():
-            self._news.set()
 
     def stop(self) -> None:
         """Leave after this round."""
@@ -149,42 +135,11 @@ class Process:
             self.trouble.survive("a round", error)
             await asyncio.sleep(self.node.timing.heartbeat_seconds)
 
-    @property
-    def _is_at_limit(self) -> bool:
-        return self.max_rounds is not None and self.node.round >= self.max_rounds
-
     async def _meet(self) -> None:
         while not self._is_leaving and not self.node.may_begin(time.monotonic()):
             self._greet()
             self._report()
             await self._wait(self.node.timing.heartbeat_seconds)
-
-    async def _round(self) -> None:
-        now = started = time.monotonic()
-        work = self.node.n_features * len(self.node.state.tables.rows)
-        async with self._lock:
-            self.node.open(now)
-            if work > HEAVY_WORK:
-                await asyncio.to_thread(self.node.solve)
-            else:
-                self.node.solve()
-            messages = self.node.tell()
-        self._busy += time.monotonic() - started
-        self._send(messages)
-        await self._hear_all()
-        started = time.monotonic()
-        self.node.finish(started)
-        self._busy += time.monotonic() - started
-        self.trouble.watch(started)
-        self._is_written = False
-        self._report()
-        if self.node.is_settled or self._is_at_limit:
-            self._write()
-            return
-        is_due = started - self._kept_at > self.node.timing.checkpoint_seconds
-        if is_due or self.node.veil.is_noisy:  # what a budget was spent on must not be lost
-            self._keep()
-        await self._balance()
 
     async def _balance(self) -> None:
         """Wait for all to know the next penalties, if that is a matter of moments."""
@@ -194,33 +149,6 @@ class Process:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self.node.timing.heartbeat_seconds / 10):
                     await self._news.wait()
-
-    async def _hear_all(self) -> None:
-        """Wait until all are heard or the deadline has passed."""
-        if self.node.is_complete():
-            await asyncio.sleep(0)  # nothing to wait for: let messages out before the next solve
-            return
-        loop = asyncio.get_running_loop()
-        timing = self.node.timing  # who has settled says no more than a sign of life
-        is_alone = all(self.node.mail[name].is_settled for name in self.node.present)
-        self._deadline = loop.time() + (
-            timing.heartbeat_seconds if is_alone else timing.round_seconds
-        )
-        self._is_in_round = True
-        while not self.node.is_complete() and not self._is_leaving:
-            self._news.clear()
-            await self._news.wait()
-            if loop.time() >= self._deadline:
-                break
-        self._is_in_round = False
-
-    async def _watch(self) -> None:
-        """Wake up a round whose deadline has passed; one watch is cheaper than a timer a round."""
-        while True:
-            timing = self.node.timing
-            await asyncio.sleep(min(timing.round_seconds / 10, timing.heartbeat_seconds))
-            if self._is_in_round and asyncio.get_running_loop().time() >= self._deadline:
-                self._news.set()
 
     async def _rest(self) -> None:
         """Give signs of life until something changes."""
@@ -250,9 +178,11 @@ class Process:
             self._greeted = (now, self.node.roster.digest, self.node.sums.version)
 
     def _send(self, messages: dict[str, bytes]) -> None:
+        send, n_bytes = self.transport.send, 0
         for name, data in messages.items():
-            self.transport.send(name, data)
-            self.node.bytes_sent += len(data)
+            send(name, data)
+            n_bytes += len(data)
+        self.node.bytes_sent += n_bytes
         self.node.messages_sent += len(messages)
 
     def _leave(self) -> None:

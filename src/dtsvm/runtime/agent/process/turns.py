@@ -1,0 +1,196 @@
+"""Rounds against the clock: one begins with the message that completed the one before.
+
+A process waits in `_round` for all neighbours to be heard. While there is nothing else to do, the
+last message itself ends the round and begins the next, without a way through the event loop; where
+there is, such as a checkpoint or a sum that all wait for, it wakes `_round` up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from dtsvm.runtime.agent.node.node import Node
+from dtsvm.runtime.agent.process.trouble import Trouble
+
+__all__ = ["HEAVY_WORK", "Turns"]
+
+HEAVY_WORK = 2_000_000  # numbers in a solve above which it runs beside the event loop
+WATCH_SECONDS = 0.1  # between looks at how a node does while it trains
+
+
+class Turns:
+    """The rounds of a `Process`."""
+
+    node: Node
+    trouble: Trouble
+    max_rounds: int | None
+
+    def _begin_turns(self) -> None:
+        self._news = asyncio.Event()
+        self._lock = asyncio.Lock()  # nothing is told while a solve runs beside the event loop
+        self._is_leaving = self._is_written = False
+        self._is_tried = False  # to write it, since a round last ended
+        self._kept_at = self._begun_at = self._watched_at = 0.0
+        self._busy = 0.0  # seconds of arithmetic
+        self._is_heavy = False  # so that a solve runs beside the event loop
+        self._is_in_round = False  # only a complete round is then worth waking up for
+        self._is_over = False  # the round was ended by the message that completed it
+        self._failure: Exception | None = None  # in doing so
+
+    # What a process does with it
+
+    def _send(self, messages: dict[str, bytes]) -> None:
+        raise NotImplementedError
+
+    def _report(self) -> None:
+        raise NotImplementedError
+
+    def _keep(self) -> None:
+        raise NotImplementedError
+
+    def _write(self) -> None:
+        raise NotImplementedError
+
+    async def _balance(self) -> None:
+        raise NotImplementedError
+
+    # A round
+
+    @property
+    def _is_at_limit(self) -> bool:
+        return self.max_rounds is not None and self.node.round >= self.max_rounds
+
+    def hear(self, peer: str, data: bytes) -> None:
+        """Take a message from the transport; the one that completes a round begins the next."""
+        now = time.monotonic()
+        try:
+            self.node.take(peer, data, now)
+        except Exception as error:
+            self.trouble.survive(f"a message from node {peer}", error)
+        if not self._is_in_round:
+            self._news.set()
+        elif self.node.is_complete():
+            try:
+                self._turn(now)
+            except Exception as error:
+                self._failure, self._is_over = error, True
+                self._news.set()
+
+    async def _round(self) -> None:
+        """Do a round; those that follow are begun in `_turn` until there is more to do."""
+        started = time.monotonic()
+        rows = self.node.state.tables.rows
+        self._is_heavy = self.node.n_features * len(rows) > HEAVY_WORK
+        async with self._lock:
+            self.node.open(started)
+            if self._is_heavy:
+                await asyncio.to_thread(self.node.solve)
+            else:
+                self.node.solve()
+            messages = self.node.tell()
+        self._tell(messages, started)
+        await self._hear_all()
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+        if not self._is_over:
+            self._end(time.monotonic())
+        if not self._rests():
+            if self._is_keeping_due(time.monotonic()):
+                self._keep()
+            await self._balance()
+            self._rests()
+
+    def _rests(self) -> bool:
+        """Whether there is nothing to compute; then the model is written before anything else."""
+        is_done = self.node.is_settled or self._is_at_limit
+        if is_done and not self._is_tried:
+            self._is_tried = True
+            self._write()
+        return is_done
+
+    def _is_keeping_due(self, now: float) -> bool:
+        is_due = now - self._kept_at > self.node.timing.checkpoint_seconds
+        return is_due or self.node.veil.is_noisy  # what a budget was spent on must not be lost
+
+    def _tell(self, messages: dict[str, bytes], started: float) -> None:
+        """Send a round's messages; from now on the others' are waited for."""
+        self._begun_at, self._is_over = time.monotonic(), False
+        self._busy += self._begun_at - started
+        self._send(messages)
+
+    def _end(self, now: float) -> None:
+        """End a round."""
+        self.node.finish(now)
+        self._is_over, self._is_written, self._is_tried = True, False, False
+        self._busy += time.monotonic() - now
+        if now >= self._watched_at + WATCH_SECONDS or self.node.is_settled:
+            self._watched_at = now
+            self.trouble.watch(now)
+            self._report()
+
+    def _turn(self, now: float) -> None:
+        """End a round and begin the next, one at a time; wake `_round` where that is not all."""
+        node = self.node
+        if self._is_over:
+            return
+        self._end(now)
+        is_other = self._is_heavy or node.state.is_stale or self._lock.locked()
+        is_due = self._is_leaving or self._is_keeping_due(now)
+        if self._rests() or is_other or is_due or node.is_balancing(now) or self._rests():
+            self._news.set()
+            return
+        started = time.monotonic()
+        node.open(started)
+        node.solve()
+        self._tell(node.tell(), started)
+        if node.is_complete():  # the others are ahead
+            self._news.set()
+
+    async def _hear_all(self) -> None:
+        """Wait until all are heard or the deadline has passed."""
+        if self.node.is_complete():
+            await asyncio.sleep(0)  # nothing to wait for: let messages out before the next solve
+            return
+        self._is_in_round = True
+        while not (self._is_over or self.node.is_complete() or self._is_leaving):
+            self._news.clear()
+            await self._news.wait()
+            if self._is_late:
+                break
+        self._is_in_round = False
+
+    @property
+    def _is_late(self) -> bool:
+        """Whether a round has waited long enough."""
+        timing = self.node.timing  # who has settled says no more than a sign of life
+        is_alone = all(self.node.mail[name].is_settled for name in self.node.present)
+        seconds = timing.heartbeat_seconds if is_alone else timing.round_seconds
+        return time.monotonic() >= self._begun_at + seconds
+
+    async def _watch(self) -> None:
+        """Wake up a round whose deadline has passed; one watch is cheaper than a timer a round.
+
+        Before that it says again, ever less often, what it said: who waits may have missed it.
+        """
+        n_said, begun_at = 0, 0.0
+        while True:
+            timing = self.node.timing
+            tick = min(timing.round_seconds / 10, timing.heartbeat_seconds)
+            await asyncio.sleep(tick)
+            if not self._is_in_round or self._is_over:
+                continue
+            if self._begun_at != begun_at:
+                n_said, begun_at = 0, self._begun_at
+            if self._is_late:
+                self._news.set()
+            elif time.monotonic() >= begun_at + tick * 2**n_said:
+                n_said += 1
+                self._say_again()
+
+    def _say_again(self) -> None:
+        try:
+            self._send(self.node.again(time.monotonic()))
+        except Exception as error:
+            self.trouble.survive("saying something again", error)

@@ -472,7 +472,8 @@ def _own_table(some: list[dict[str, Any]]) -> str:
         ring, pooled = (_with_error(_macro(both, way)) for way in ("over a ring", "chosen"))
         lines.append(
             f"\nChosen by 23 nodes on a ring with one task each, on {len(both)} of these shuffles: "
-            f"{ring}, on pooled rows {pooled}, both trained to a gap of {some[0]['tol']:g}."
+            f"{ring}, on pooled rows {pooled}, both trained to a gap of {some[0]['tol']:g} (a row "
+            "of a sensor that is tested on two moves the mean by two points)."
         )
     return "\n".join([*lines, ""])
 

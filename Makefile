@@ -30,7 +30,8 @@ check: $(READY)  ## Lint and types
 PYTEST := $(BIN)/python -m pytest -q
 AGAIN := --last-failed --last-failed-no-failures none
 AGENTS := tests/runtime/agent
-IN_MEMORY := $(patsubst %,$(AGENTS)/test_%.py,liars choosing audit check certified balance)
+IN_MEMORY := $(patsubst %,$(AGENTS)/test_%.py,audit balance certified check choosing electing liars liars_choosing \
+	liars_sigmoids lockstep model pattern sharing signed trust wave)
 PROCESSES := $(AGENTS) $(patsubst %,--ignore=%,$(IN_MEMORY))
 
 test: check  ## The whole check: lint, types, tests

@@ -19,7 +19,7 @@ cdef class Rows:
     cdef const int[::1] columns
     cdef const long long[::1] starts
     cdef Int n_features
-    cdef bint is_narrow, is_sparse, is_weighted
+    cdef bint is_narrow, is_sparse, is_blocked, is_weighted
     cdef double[::1] weight, dual, norms, until
     cdef const signed char[::1] y
     cdef const int[::1] ids, at
@@ -95,13 +95,19 @@ cdef class Job:
 cdef inline double dense_dot(const Real[:, ::1] X, Int i, double[::1] u) noexcept nogil
 @cython.locals(s=double[4], j=Int, k=Int, begin=Int, end=Int, whole=Int)
 cdef inline double sparse_dot(const Real[:, ::1] values, Rows rows, Int i, double[::1] u) noexcept nogil
+@cython.locals(begin=Int, end=Int)
+cdef inline Int n_whole(Rows rows, Int i) noexcept nogil
+@cython.locals(s=double[8], b=Int, j=Int, k=Int, first=Int, whole=Int)
+cdef inline double block_dot(const Real[:, ::1] values, Rows rows, Int i, double[::1] u) noexcept nogil
 cdef inline double dot(Rows rows, Int i, double[::1] u) noexcept nogil
 @cython.locals(j=Int)
 cdef inline void dense_add(const Real[:, ::1] X, Int i, double scale, double[::1] out) noexcept nogil
 @cython.locals(k=Int)
 cdef inline void sparse_add(const Real[:, ::1] values, Rows rows, Int i, double scale, double[::1] out) noexcept nogil
+@cython.locals(s=double[8], b=Int, j=Int, k=Int, first=Int, whole=Int)
+cdef inline void block_add(const Real[:, ::1] values, Rows rows, Int i, double scale, double[::1] out) noexcept nogil
 cdef inline void add(Rows rows, Int i, double scale, double[::1] out) noexcept nogil
-@cython.locals(j=Int, k=Int, value=double)
+@cython.locals(b=Int, j=Int, k=Int, value=double)
 cdef inline double squared_norm(Rows rows, Int i) noexcept nogil
 @cython.locals(k=Int)
 cpdef object squared_norms(Rows rows, const int[::1] slots)
@@ -122,6 +128,13 @@ cdef inline void solve(Rows rows, Work work, double moved, double shrink, double
 cpdef object solve_rows(Rows rows, Work work, object metric, double moved, object pace)
 @cython.locals(j=Int)
 cpdef object lean(Work work, double[::1] u, double[::1] before, object screening)
+
+@cython.locals(n=Int, j=Int)
+cdef inline bint is_zero(const Real[:, ::1] X, Int i, Int first, Int end) noexcept nogil
+@cython.locals(p=Int, n=Int, first=Int)
+cpdef object count_blocks(const Real[:, ::1] X, const long long[::1] at, long long[::1] starts)
+@cython.locals(p=Int, b=Int, n=Int, k=Int, first=Int, end=Int)
+cpdef object fill_blocks(const Real[:, ::1] X, const long long[::1] at, Real[:, ::1] values, int[::1] columns)
 
 # The step
 @cython.locals(c=Int, j=Int, k=Int, h=Int)

@@ -52,9 +52,11 @@ __all__ = [
     "close_round",
     "conclude",
     "constants",
+    "count_blocks",
     "count_round",
     "decide_leap",
     "decide_level",
+    "fill_blocks",
     "has_avx2",
     "hear_numbers",
     "is_check_due",
@@ -130,21 +132,24 @@ MOST_LEAP = 1e8  # a γ beyond it is out of all measure
 class Rows:
     """The rows of all agents here: features where they lie, and their numbers by slot.
 
-    Features are dense, (n, p), or sparse, the values of a CSR matrix as one row; float64 (`wide`)
-    or float32 (`narrow`). Several slots may lie at the same row: folds, and one class against
-    the rest, share what they look at. Without weights, all are 1.
+    Features are dense, (n, p), or sparse, the values of a CSR matrix as one row, or blocks of
+    eight, (n_blocks, 8); float64 (`wide`) or float32 (`narrow`). Several slots may lie at the same
+    row: folds, and one class against the rest, share what they look at. Without weights, all are 1.
     """
 
     def __init__(self, X: Any, numbers: dict[str, NDArray[Any]]) -> None:
-        self.is_sparse = hasattr(X, "indptr")
-        values = X.data.reshape(1, -1) if self.is_sparse else X
+        self.is_sparse, self.is_blocked = hasattr(X, "indptr"), hasattr(X, "starts")
+        values = X.data.reshape(1, -1) if self.is_sparse else X.values if self.is_blocked else X
         if not cython.compiled:
             values = values.astype(np.float64)  # numpy would multiply float32 in float32
         self.is_narrow = values.dtype == np.float32
         self.wide = np.zeros((0, 0)) if self.is_narrow else values
         self.narrow = values if self.is_narrow else np.zeros((0, 0), np.float32)
-        self.columns = X.indices if self.is_sparse else np.zeros(0, np.int32)
-        self.starts = X.indptr if self.is_sparse else np.zeros(1, np.int64)
+        self.columns, self.starts = np.zeros(0, np.int32), np.zeros(1, np.int64)
+        if self.is_sparse:
+            self.columns, self.starts = X.indices, X.indptr
+        elif self.is_blocked:
+            self.columns, self.starts = X.columns, X.starts
         self.n_features = X.shape[1]
         self.y, self.at, self.dual = numbers["y"], numbers["at"], numbers["dual"]
         self.norms, self.until = numbers["norms"], numbers["until"]
@@ -441,8 +446,33 @@ def sparse_dot(values: NDArray[Any], rows: Rows, i: int, u: Floats) -> float:
     return (s[0] + s[2]) + (s[1] + s[3])
 
 
+def n_whole(rows: Rows, i: int) -> int:
+    """Where those blocks of row i end that have all their features."""
+    begin, end = rows.starts[i], rows.starts[i + 1]
+    return end - 1 if begin < end and rows.columns[end - 1] + 8 > rows.n_features else end
+
+
+def block_dot(values: NDArray[Any], rows: Rows, i: int, u: Floats) -> float:
+    """Row i of blocks times u: what `dense_dot` gives, less the zeros it adds."""
+    s = [0.0] * 8
+    whole = n_whole(rows, i)
+    for b in range(rows.starts[i], whole):
+        first = rows.columns[b]
+        for k in range(8):
+            s[k] += values[b, k] * u[first + k]
+    for b in range(whole, rows.starts[i + 1]):
+        first = rows.columns[b]
+        for j in range(first, rows.n_features):
+            s[0] += values[b, j - first] * u[j]
+    return ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]))
+
+
 def dot(rows: Rows, i: int, u: Floats) -> float:
     """The features of row i times u."""
+    if rows.is_blocked:
+        if rows.is_narrow:
+            return block_dot(rows.narrow, rows, i, u)
+        return block_dot(rows.wide, rows, i, u)
     if rows.is_sparse:
         if rows.is_narrow:
             return sparse_dot(rows.narrow, rows, i, u)
@@ -462,9 +492,29 @@ def sparse_add(values: NDArray[Any], rows: Rows, i: int, scale: float, out: Floa
         out[rows.columns[k]] += scale * values[0, k]
 
 
+def block_add(values: NDArray[Any], rows: Rows, i: int, scale: float, out: Floats) -> None:
+    s = [0.0] * 8  # a block is read before any of it is written: it need not be asked for overlap
+    whole = n_whole(rows, i)
+    for b in range(rows.starts[i], whole):
+        first = rows.columns[b]
+        for k in range(8):
+            s[k] = out[first + k] + scale * values[b, k]
+        for k in range(8):
+            out[first + k] = s[k]
+    for b in range(whole, rows.starts[i + 1]):
+        first = rows.columns[b]
+        for j in range(first, rows.n_features):
+            out[j] += scale * values[b, j - first]
+
+
 def add(rows: Rows, i: int, scale: float, out: Floats) -> None:
     """Add the features of row i, times `scale`, to `out`."""
-    if rows.is_sparse:
+    if rows.is_blocked:
+        if rows.is_narrow:
+            block_add(rows.narrow, rows, i, scale, out)
+        else:
+            block_add(rows.wide, rows, i, scale, out)
+    elif rows.is_sparse:
         if rows.is_narrow:
             sparse_add(rows.narrow, rows, i, scale, out)
         else:
@@ -478,6 +528,12 @@ def add(rows: Rows, i: int, scale: float, out: Floats) -> None:
 def squared_norm(rows: Rows, i: int) -> float:
     """‖x‖² of row i."""
     total = 0.0
+    if rows.is_blocked:
+        for b in range(rows.starts[i], rows.starts[i + 1]):
+            for k in range(8):
+                value = rows.narrow[b, k] if rows.is_narrow else rows.wide[b, k]
+                total += value * value
+        return total
     if rows.is_sparse:
         for k in range(rows.starts[i], rows.starts[i + 1]):
             value = rows.narrow[0, k] if rows.is_narrow else rows.wide[0, k]
@@ -671,6 +727,39 @@ def lean(work: Work, u: Floats, before: Floats, screening: tuple[int, float, flo
     for j in range(u.shape[0]):
         work.u[j], work.before[j] = u[j], before[j]
     work.n_listed, work.wake, work.travel = screening
+
+
+def is_zero(X: NDArray[Any], i: int, first: int, end: int) -> bool:
+    """Whether features `first` to `end` of row i are 0."""
+    n = 0
+    for j in range(first, end):
+        n += X[i, j] != 0.0
+    return n == 0
+
+
+def count_blocks(X: NDArray[Any], at: Ints, starts: Ints) -> None:
+    """Find where each row's blocks of eight features that are not all zero begin, rows at `at`."""
+    p = X.shape[1]
+    for n in range(at.shape[0]):
+        starts[n + 1] = starts[n]
+        for first in range(0, p, 8):
+            if not is_zero(X, at[n], first, min(first + 8, p)):
+                starts[n + 1] += 1
+
+
+def fill_blocks(X: NDArray[Any], at: Ints, values: NDArray[Any], columns: Places) -> None:
+    """Copy these blocks, and note where in a row each begins."""
+    p = X.shape[1]
+    b = 0
+    for n in range(at.shape[0]):
+        for first in range(0, p, 8):
+            end = min(first + 8, p)
+            if is_zero(X, at[n], first, end):
+                continue
+            columns[b] = first
+            for k in range(8):
+                values[b, k] = X[at[n], first + k] if first + k < end else 0.0
+            b += 1
 
 
 # The step

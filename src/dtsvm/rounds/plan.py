@@ -89,8 +89,9 @@ class Plan:
     @cached_property
     def sums(self) -> Any:
         """Room for what a set's rows contribute to a certificate."""
-        n_teams = np.diff(self.sets.arrays["set_team"])
-        return compiled.Sums(int(n_teams.max(initial=1)), self.tables.n_features + 1)
+        starts = self.sets.arrays["set_team"].tolist()
+        most = max((b - a for a, b in pairwise(starts)), default=1)
+        return compiled.Sums(max(most, 1), self.tables.n_features + 1)
 
     @cached_property
     def work(self) -> Any:

@@ -195,16 +195,17 @@ class Memory:
         return _Job(log, past, np.inf, compiled.Job(log, np.zeros((n, 0, 2), np.uint8), pace))
 
     def _info(self, status: Status, started: float) -> Info:
-        row = self.history.last[0] if self.n_rounds else NO_ROUND
+        last = self.history.last[0] if self.n_rounds else NO_ROUND
+        _, primal, dual, objective, gap, _, messages, payload = last.item()
         return Info(
             status=status,
             n_rounds=self.n_rounds,
-            objective=float(row["objective"]),
-            gap=float(row["gap"]),
-            primal_residual=float(row["primal_residual"]),
-            dual_residual=float(row["dual_residual"]),
-            messages_sent=int(row["messages_sent"]),
-            bytes_sent=int(row["bytes_sent"]),
+            objective=objective,
+            gap=gap,
+            primal_residual=primal,
+            dual_residual=dual,
+            messages_sent=messages,
+            bytes_sent=payload,
             seconds=self.seconds + self._now() - started,
         )
 

@@ -255,6 +255,8 @@ class Presence:
         """Return the classifiers of these tasks: the network's, their parts, and every holder's."""
         state = self._need_rows()[0].state
         means, team = average(state), state.plan.specific_part
+        own = state.tables.agents["estimate"]
+        decisions = own[:, 0] + own[:, 1]  # by slot
         group = {task: g for g, together in enumerate(self.groups) for task in together}
         found = []
         for task in tasks:
@@ -263,8 +265,7 @@ class Presence:
             is_one = len(set(team[agents].ravel().tolist())) == agents.shape[1]  # not come apart
             parts = means[agents[0]] if is_one else means[agents].mean(axis=0)
             whole = parts[:, 0] + parts[:, 1]  # (question, feature)
-            own = state.estimate(agents)
-            by_node = own[:, :, 0] + own[:, :, 1]
+            by_node = decisions[agents]
             found.append(
                 TaskModel(
                     task, tuple(self._classes[task]), whole[:, :-1], whole[:, -1],

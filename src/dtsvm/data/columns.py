@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dtsvm.data.kinds import (
+    FIRST_DAY,
     NO_WORDS,
     YES_WORDS,
     Kind,
@@ -42,6 +44,7 @@ __all__ = [
 
 # A feature beyond this cannot be squared and summed.
 LARGEST = 1e100
+BLOCK = 1 << 14
 _WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]*)")
 # A label may be called "-" or "?".
 _NO_NAME = MISSING - {"-", ".", "?"}
@@ -80,16 +83,13 @@ def numbers_of(table: Table, name: str, remedy: str = _ENCODE) -> NDArray[np.flo
 def switches_of(table: Table, name: str) -> NDArray[np.float64]:
     """Give a yes/no column as 1 and 0, NaN where there is no value, or refuse another word."""
     cells = _settled(table, name)
-    if not isinstance(cells, tuple):
-        numbers, texts = cells, [f"{value:g}" for value in cells.tolist()]
-    else:
-        texts = [text.strip().lower() for text in cells]
-        numbers = np.array([_switch(text) for text in texts])
+    numbers = np.array(_by_text(cells, _switch)) if isinstance(cells, tuple) else cells
     is_strange = ~np.isnan(numbers) & (numbers != 0) & (numbers != 1)
     if is_strange.any():
         row = int(is_strange.argmax())
+        found = cells[row].strip().lower() if isinstance(cells, tuple) else f"{numbers[row]:g}"
         raise DataError(
-            f"{table.place(row)}: column {name!r} has {texts[row]!r}, which is neither yes nor "
+            f"{table.place(row)}: column {name!r} has {found!r}, which is neither yes nor "
             "no. Mend the value, or declare the column a category."
         )
     return numbers
@@ -100,9 +100,11 @@ def levels_of(table: Table, name: str) -> NDArray[np.object_]:
     cells = _settled(table, name)
     found = np.empty(table.n_rows, object)
     if isinstance(cells, tuple):
-        found[:] = [None if is_missing_text(text) else text.strip() for text in cells]
+        found[:] = _by_text(cells, lambda text: None if is_missing_text(text) else text.strip())
     else:
-        found[:] = [None if value != value else f"{value:.15g}" for value in cells.tolist()]
+        different, place = np.unique(cells + 0.0, return_inverse=True)
+        words = [None if value != value else f"{value:.15g}" for value in different.tolist()]
+        found[:] = np.array(words, object)[place]
     return found
 
 
@@ -172,7 +174,7 @@ def _settled(table: Table, name: str) -> tuple[str, ...] | NDArray[np.float64]:
     if isinstance(cells, tuple):
         return cells
     if cells.dtype.kind in "biuf":
-        return cells.astype(np.float64)
+        return cells.astype(np.float64, copy=False)
     if cells.dtype.kind == "M":
         return tuple("" if text == "NaT" else text for text in cells.astype(str).tolist())
     values = cells.tolist()
@@ -229,22 +231,31 @@ def _whole_kind(cells: Cells) -> Kind | None:
     """Days and identifiers among columns of whole numbers, as Parquet has them."""
     if isinstance(cells, tuple) or cells.dtype.kind not in "iu":
         return None
-    return digits_kind({str(value) for value in cells.tolist()})
+    if not len(cells) or cells.min() < FIRST_DAY:
+        return None
+    return digits_kind({str(value) for value in np.unique(cells).tolist()})
+
+
+def _blocks(numbers: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
+    """Give a column in pieces, of which everything that is made stays in the cache."""
+    return (numbers[first : first + BLOCK] for first in range(0, len(numbers), BLOCK))
 
 
 def _number_kind(name: str, numbers: NDArray[np.float64]) -> Kind:
+    for block in _blocks(numbers):
+        some = block[~np.isnan(block)]
+        if (some != np.round(some)).any():
+            return Kind.NUMBER
     present = numbers[~np.isnan(numbers)]
     if not len(present):
         return Kind.EMPTY
     if np.isin(present, (0.0, 1.0)).all():
         return Kind.ZERO_ONE
-    if (present == np.round(present)).all():
-        different = np.unique(present)
-        counts = len(different) == len(present)
-        is_run = counts and runs_on(len(present), float(different[0]), float(different[-1]))
-        if is_run or looks_like_id(name, len(different), len(present)):
-            return Kind.ID
-    return Kind.NUMBER
+    different = np.unique(present)
+    counts = len(different) == len(present)
+    is_run = counts and runs_on(len(present), float(different[0]), float(different[-1]))
+    is_id = is_run or looks_like_id(name, len(different), len(present))
+    return Kind.ID if is_id else Kind.NUMBER
 
 
 def _are_codes(different: set[str]) -> bool:
@@ -252,7 +263,14 @@ def _are_codes(different: set[str]) -> bool:
     return any(_CODE.fullmatch(text) and "." not in text and "," not in text for text in different)
 
 
-def _switch(text: str) -> float:
+def _by_text(cells: tuple[str, ...], read: Callable[[str], Any]) -> list[Any]:
+    """Read every different text once."""
+    known = {text: read(text) for text in set(cells)}
+    return [known[text] for text in cells]
+
+
+def _switch(word: str) -> float:
+    text = word.strip().lower()
     if is_missing_text(text):
         return np.nan
     if text in YES_WORDS:
@@ -266,20 +284,23 @@ def _switch(text: str) -> float:
 
 
 def _checked(table: Table, name: str, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-    with np.errstate(invalid="ignore"):
-        is_bad = np.abs(numbers) > LARGEST
-    return _refuse_first(table, name, numbers, is_bad)
+    return _refuse_first(table, name, numbers, lambda some: np.abs(some) > LARGEST)
 
 
 def _finite(table: Table, name: str, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-    return _refuse_first(table, name, numbers, ~(np.abs(numbers) <= LARGEST))
+    return _refuse_first(table, name, numbers, lambda some: ~(np.abs(some) <= LARGEST))
 
 
 def _refuse_first(
-    table: Table, name: str, numbers: NDArray[np.float64], is_bad: NDArray[np.bool_]
+    table: Table,
+    name: str,
+    numbers: NDArray[np.float64],
+    is_bad: Callable[[NDArray[np.float64]], NDArray[np.bool_]],
 ) -> NDArray[np.float64]:
-    if is_bad.any():
-        row = int(is_bad.argmax())
+    with np.errstate(invalid="ignore"):
+        is_good = all(not is_bad(block).any() for block in _blocks(numbers))
+    if not is_good:
+        row = int(is_bad(numbers).argmax())
         value = numbers[row]
         if np.isfinite(value):
             fault = f"beyond ±{LARGEST:g}. Use a larger unit or mend the value."

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from enum import StrEnum
 
 __all__ = [
+    "FIRST_DAY",
     "KIND_WORDS",
     "NO_WORDS",
     "YES_WORDS",
@@ -25,6 +26,7 @@ MOST_LEVELS = 1000
 # So many rows must speak before values alone make a column an identifier.
 _ENOUGH = 20
 # 20240131; no measurement has nothing but such numbers.
+FIRST_DAY = 19000101
 _DAY = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
 # Beyond 16 digits a float does not tell whole numbers apart.
 _LONG = re.compile(r"\d{16,}")

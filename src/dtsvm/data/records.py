@@ -16,7 +16,7 @@ from dtsvm.data.columns import kind_of, levels_of, numbers_of, require_values, w
 from dtsvm.data.kinds import Kind
 from dtsvm.data.numerals import split_sign
 from dtsvm.data.schema import ColumnSchema, Schema, split_unit
-from dtsvm.data.sizes import sizes_of
+from dtsvm.data.sizes import count_exponents, largest_exponent, sizes_of
 from dtsvm.data.tables import Cells, Table, read_table
 from dtsvm.errors import DataError, ParameterError, did_you_mean
 
@@ -161,7 +161,7 @@ def table_records(
     bare = _without_units(table)
     found = {role: _role(bare, role, roles.get(role)) for role in ROLES}
     names = _chosen(bare, features, {n: role for role, n in found.items() if n}, only)
-    schema = Schema(()) if only else _schema(bare, names, kinds)
+    schema = Schema(()) if only else _schema(bare, names, kinds, found["node"] is None)
     label, task, node = (
         None if found[role] is None else require_values(bare, str(found[role]), role)
         for role in ("label", "task", "node")
@@ -217,14 +217,20 @@ def _chosen(
     return tuple(names)
 
 
-def _schema(table: Table, names: Sequence[str], kinds: Mapping[str, str]) -> Schema:
+def _schema(
+    table: Table, names: Sequence[str], kinds: Mapping[str, str], is_a_node: bool
+) -> Schema:
     columns = []
     for name in names:
         kind = Kind(kinds[name]) if kinds.get(name) in set(Kind) else kind_of(table, name)
         levels = _levels(table, name) if kind in _LEVELLED else ()
-        exponent = _exponent(table, name) if kind is Kind.NUMBER else 0
-        unit = table.units.get(name) or (_sign(table, name) if kind is Kind.NUMBER else None)
-        sizes = sizes_of(numbers_of(table, name)) if kind is Kind.NUMBER else None
+        unit, exponent, sizes = table.units.get(name), 0, None
+        if kind is Kind.NUMBER:
+            unit = unit or _sign(table, name)
+            numbers = numbers_of(table, name)
+            # Sums can be taken of what is below 1.
+            exponent = largest_exponent(numbers)
+            sizes = sizes_of(count_exponents(numbers)) if is_a_node else None
         columns.append(ColumnSchema(name, kind, unit, levels, exponent, sizes))
     _refuse_two_ways(table, Schema(tuple(columns)))
     return Schema(tuple(columns)).declare({n: k for n, k in kinds.items() if n in names})
@@ -235,13 +241,6 @@ def _sign(table: Table, name: str) -> str | None:
     cells = table.columns[name]
     found = split_sign(cells) if isinstance(cells, tuple) else None
     return found[1] if found else None
-
-
-def _exponent(table: Table, name: str) -> int:
-    """The least power of two above every number, so that sums can be taken of what is below 1."""
-    numbers = numbers_of(table, name)
-    largest = float(np.max(np.abs(numbers), where=~np.isnan(numbers), initial=0.0))
-    return int(np.frexp(largest)[1])
 
 
 def _levels(table: Table, name: str) -> tuple[str, ...]:

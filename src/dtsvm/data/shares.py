@@ -78,7 +78,6 @@ def read_blocks(path: Path, node: str | None, wanted: Collection[Any] | None) ->
             if _may_have(file, group, node, wanted):
                 for batch in file.iter_batches(BLOCK_ROWS, row_groups=[group], use_threads=False):
                     yield from _cut(arrow_table(path, arrow_columns(batch)), node, wanted)
-                importlib.import_module("pyarrow").default_memory_pool().release_unused()
 
 
 def count_rows(path: Path) -> int | None:
@@ -174,7 +173,8 @@ def _cut(table: Table, node: str | None, wanted: Collection[Any] | None) -> Iter
         yield table
         return
     values = require_values(table, _known(table, name), "node")
-    yield table.take(np.flatnonzero(np.isin(values, np.array(list(wanted)))))
+    is_wanted = np.isin(values, np.array(list(wanted)))
+    yield table if is_wanted.all() else table.take(np.flatnonzero(is_wanted))
 
 
 def _may_have(file: Any, group: int, node: str | None, wanted: Collection[Any] | None) -> bool:

@@ -13,10 +13,22 @@ from numpy.typing import NDArray
 
 from dtsvm.errors import DataError
 
-__all__ = ["Sizes", "join_sizes", "refuse_other_sizes", "sizes_of"]
+__all__ = [
+    "Sizes",
+    "count_exponents",
+    "join_sizes",
+    "largest_exponent",
+    "refuse_other_sizes",
+    "sizes_of",
+]
 
 ENOUGH = 10  # numbers other than 0 before they say anything
 APART = 6  # powers of two between two nodes' numbers: a hundred times
+BLOCK = 1 << 14  # numbers looked at in one go: what is made of them stays in the cache
+LEAST, MOST = -1073, 1024  # exponents of float64, subnormal ones among them
+FIELD = 1022  # what float64 adds to the exponent of a number that is not subnormal
+
+Counts = NDArray[np.int64]
 
 
 class Sizes(NamedTuple):
@@ -27,21 +39,64 @@ class Sizes(NamedTuple):
     all: int
 
 
-def sizes_of(numbers: NDArray[np.float64]) -> Sizes | None:
-    """Return how large numbers are, without their sign; None if there are too few.
+def count_exponents(numbers: NDArray[np.float64]) -> Counts:
+    """Count numbers by the least power of two above them; 0, NaN and infinities are left out.
+
+    Counts of several nodes can be added.
 
     Examples
     --------
     >>> import numpy as np
-    >>> sizes_of(np.array([np.nan, *range(150, 200)]))
+    >>> counts = count_exponents(np.array([0.0, 5.0, -6.0, 0.75, np.nan]))
+    >>> {int(i) + LEAST: int(counts[i]) for i in np.flatnonzero(counts)}
+    {0: 1, 3: 2}
+    """
+    counts = np.zeros(MOST - LEAST + 1, np.int64)
+    normal = counts[1 - FIELD - LEAST :]
+    for first in range(0, len(numbers), BLOCK):
+        block = np.ascontiguousarray(numbers[first : first + BLOCK], np.float64)
+        fields = np.bincount((block.view(np.int64) >> 52) & 2047, minlength=2048)
+        normal += fields[1:2047]
+        if fields[0]:
+            tiny = block[(block != 0) & (np.abs(block) < np.finfo(float).tiny)]
+            counts += np.bincount(np.frexp(tiny)[1] - LEAST, minlength=len(counts))
+    return counts
+
+
+def largest_exponent(numbers: NDArray[np.float64]) -> int:
+    """Return the least power of two above all numbers without their sign, leaving out NaN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> largest_exponent(np.array([np.nan, -5.0, 1.0])), largest_exponent(np.zeros(0))
+    (3, 0)
+    """
+    largest = 0.0
+    for first in range(0, len(numbers), BLOCK):
+        sizes = np.abs(numbers[first : first + BLOCK])
+        most = float(sizes.max())
+        if most != most:
+            most = float(np.max(sizes, where=~np.isnan(sizes), initial=0.0))
+        largest = max(largest, most)
+    return int(np.frexp(largest)[1])
+
+
+def sizes_of(counts: Counts) -> Sizes | None:
+    """Return how large counted numbers are, without their sign; None if there are too few.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sizes_of(count_exponents(np.array([np.nan, *range(150, 200)])))
     Sizes(tenth=8, half=8, all=8)
     """
-    some = np.abs(numbers[np.isfinite(numbers) & (numbers != 0)])
-    if len(some) < ENOUGH:
+    ends = np.cumsum(counts)
+    n = int(ends[-1])
+    if n < ENOUGH:
         return None
-    wanted = [len(some) // 10, len(some) // 2, len(some) - 1]
-    places = np.partition(some, wanted)[wanted]
-    return Sizes(*(int(one) for one in np.frexp(places)[1]))
+    places = np.searchsorted(ends, [n // 10, n // 2, n - 1], side="right")
+    return Sizes(*(int(place) + LEAST for place in places))
 
 
 def join_sizes(one: Sizes | None, other: Sizes | None) -> Sizes | None:

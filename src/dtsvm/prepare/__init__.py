@@ -1,7 +1,7 @@
 """Columns to features, agreed by sums over the network: fill in, scale, one-hot."""
 
 from dtsvm.prepare.agree import agreeing, run_alone, run_together
-from dtsvm.prepare.encode import Encoded, encode
+from dtsvm.prepare.encode import Encoded, encode, recode
 from dtsvm.prepare.plan import Feature, Plan, apply_plan
 from dtsvm.prepare.preparation import Preparation
 
@@ -13,6 +13,7 @@ __all__ = [
     "agreeing",
     "apply_plan",
     "encode",
+    "recode",
     "run_alone",
     "run_together",
 ]

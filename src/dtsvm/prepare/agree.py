@@ -8,7 +8,7 @@ are divided by a power of two that all agreed on, so every term is below the cou
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -76,27 +76,40 @@ def scales_of(schema: Schema) -> Vector:
 
 def measure_counts(rows: Encoded) -> Vector:
     """Sum over a node's rows: 1; by number, values present and their sum; by category, levels."""
-    numbers = rows.numbers / scales_of(rows.schema)[:, None]
-    is_present = ~np.isnan(numbers)
+    found = []
+    for numbers in _scaled(rows):
+        n_gaps = _fill_gaps(numbers)
+        found.append((float(len(numbers) - n_gaps), numbers.sum()))
     by_level = [
         np.bincount(codes, minlength=len(column.levels) + 1).astype(float)
         for column, codes in zip(rows.schema.of_kind(Kind.CATEGORY), rows.codes, strict=True)
     ]
-    return np.concatenate(
-        [
-            [float(rows.n_rows)],
-            is_present.sum(axis=1, dtype=float),
-            np.where(is_present, numbers, 0.0).sum(axis=1),
-            *by_level,
-        ]
-    )
+    present, sums = np.array(found).reshape(-1, 2).T
+    return np.concatenate([[float(rows.n_rows)], present, sums, *by_level])
 
 
 def measure_spread(rows: Encoded, means: Vector) -> Vector:
     """Sum over a node's rows: x − m and (x − m)² by column of numbers, m the network's mean."""
-    numbers = rows.numbers / scales_of(rows.schema)[:, None]
-    away = np.where(np.isnan(numbers), 0.0, numbers - means[:, None])
-    return np.concatenate([away.sum(axis=1), (away**2).sum(axis=1)])
+    found = []
+    for numbers, mean in zip(_scaled(rows), means, strict=True):
+        numbers -= mean
+        _fill_gaps(numbers)
+        found.append((numbers.sum(), (numbers**2).sum()))
+    return np.array(found).reshape(-1, 2).T.reshape(-1)
+
+
+def _fill_gaps(numbers: Vector) -> int:
+    """Put 0 where there is no value; return how often."""
+    is_gap = np.isnan(numbers)
+    n_gaps = int(np.count_nonzero(is_gap))
+    if n_gaps:
+        numbers[is_gap] = 0.0
+    return n_gaps
+
+
+def _scaled(rows: Encoded) -> Iterator[Vector]:
+    """Give the columns of numbers one by one, which stay in the cache, divided by their scales."""
+    return (line / scale for line, scale in zip(rows.numbers, scales_of(rows.schema), strict=True))
 
 
 def run_alone(steps: Steps, total: Total) -> Plan:

@@ -12,7 +12,7 @@ from dtsvm.data import ColumnSchema, Kind, Records, Schema
 from dtsvm.data.columns import levels_of, numbers_of, switches_of
 from dtsvm.errors import DataError, did_you_mean
 
-__all__ = ["MEASURED", "Encoded", "encode", "join"]
+__all__ = ["MEASURED", "Encoded", "encode", "encode_parts", "join", "recode"]
 
 # The kinds that become one number a row.
 MEASURED = (Kind.NUMBER, Kind.ZERO_ONE, Kind.YES_NO)
@@ -41,6 +41,10 @@ class Encoded:
     def n_rows(self) -> int:
         """How many rows there are."""
         return int(self.numbers.shape[1])
+
+    def cut(self, first: int, end: int) -> Encoded:
+        """Return rows that follow each other, without a copy."""
+        return Encoded(self.schema, self.numbers[:, first:end], self.codes[:, first:end])
 
     def take(self, index: NDArray[np.int64]) -> Encoded:
         """Return some of the rows."""
@@ -75,16 +79,69 @@ def encode(records: Records, schema: Schema, missing_columns: str = "refuse") ->
     >>> found.numbers.tolist(), found.codes.tolist()
     ([[71.0, nan], [1.0, 0.0]], [[1, 0]])
     """
+    return encode_parts(records, schema, missing_columns, [slice(None)])[0]
+
+
+def encode_parts(
+    records: Records,
+    schema: Schema,
+    missing_columns: str,
+    parts: Sequence[slice | NDArray[np.int64]],
+    lets_go: bool = False,
+) -> list[Encoded]:
+    """Encode several parts of the rows at once, a column after the other.
+
+    Parameters
+    ----------
+    records, schema, missing_columns
+        As in `encode`.
+    parts : sequence of slice or ndarray
+        The rows of each part.
+    lets_go : bool, default=False
+        Whether each column is taken out of `records`, so that nothing is there twice.
+
+    Returns
+    -------
+    list of Encoded
+        The parts.
+    """
     if missing_columns == "refuse":
         _require_columns(records, schema)
-    numbers = [_numbers(records, column) for column in schema.of_kind(*MEASURED)]
-    codes = [_codes(records, column) for column in schema.of_kind(Kind.CATEGORY)]
-    n = records.n_rows
-    return Encoded(
-        schema,
-        np.array(numbers, np.float64).reshape(-1, n) if numbers else np.empty((0, n)),
-        np.array(codes, np.int64).reshape(-1, n) if codes else np.empty((0, n), np.int64),
-    )
+    measured, coded = schema.of_kind(*MEASURED), schema.of_kind(Kind.CATEGORY)
+    lengths = [len(range(records.n_rows)[p]) if isinstance(p, slice) else len(p) for p in parts]
+    found = [
+        Encoded(schema, np.empty((len(measured), n)), np.empty((len(coded), n), np.int64))
+        for n in lengths
+    ]
+    for what, read, columns in (("numbers", _numbers, measured), ("codes", _codes, coded)):
+        for i, column in enumerate(columns):
+            values = read(records, column)
+            if lets_go:
+                records.table.columns.pop(column.name, None)
+            for rows, part in zip(found, parts, strict=True):
+                getattr(rows, what)[i] = values[part]
+    return found
+
+
+def recode(rows: Encoded, schema: Schema) -> Encoded:
+    """Return rows under a schema that has fewer levels: others become −1.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from dtsvm.data import frame_records
+    >>> rows = frame_records({"ward": ["B", "A", None]})
+    >>> fewer = Schema((replace(rows.schema["ward"], levels=("B",)),))
+    >>> recode(encode(rows, rows.schema), fewer).codes.tolist()
+    [[0, -1, 1]]
+    """
+    codes = np.empty_like(rows.codes)
+    for i, column in enumerate(rows.schema.of_kind(Kind.CATEGORY)):
+        place = {level: k for k, level in enumerate(schema[column.name].levels)}
+        # The last two: no value, and what was −1.
+        known = [*(place.get(level, -1) for level in column.levels), len(place), -1]
+        codes[i] = np.array(known)[rows.codes[i]]
+    return Encoded(schema, rows.numbers, codes)
 
 
 def join(schema: Schema, parts: Sequence[Encoded]) -> Encoded:

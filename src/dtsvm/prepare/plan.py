@@ -17,6 +17,7 @@ from dtsvm.prepare.encode import MEASURED, Encoded
 __all__ = ["MISSING_LEVEL", "OTHER_LEVEL", "Feature", "Plan", "apply_plan", "apply_sparsely"]
 
 MISSING_LEVEL, OTHER_LEVEL = "(missing)", "(other)"
+BLOCK = 1 << 12  # rows whose features are made in one go, in the cache
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,9 @@ def _feature(entry: Mapping[str, Any]) -> Feature:
     return Feature(str(entry["column"]), None if level is None else str(level), mean, scale)
 
 
-def apply_plan(plan: Plan, rows: Encoded) -> NDArray[np.float64]:
+def apply_plan(
+    plan: Plan, rows: Encoded, out: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
     """Make features: gaps filled with the mean, numbers (x − mean)/scale, levels 1 or 0.
 
     Parameters
@@ -141,15 +144,19 @@ def apply_plan(plan: Plan, rows: Encoded) -> NDArray[np.float64]:
         What was agreed.
     rows : Encoded
         Rows under the plan's schema.
+    out : ndarray of shape (n_rows, n_features), optional
+        Where to put the features.
 
     Returns
     -------
     ndarray of shape (n_rows, n_features)
         The features.
     """
-    X = np.empty((rows.n_rows, len(plan.features)))
-    for j, values in enumerate(_columns(plan, rows)):
-        X[:, j] = values
+    X = np.empty((rows.n_rows, len(plan.features))) if out is None else out
+    for first in range(0, rows.n_rows, BLOCK):
+        some = X[first : first + BLOCK]
+        for j, values in enumerate(_columns(plan, rows.cut(first, first + BLOCK))):
+            some[:, j] = values
     return X
 
 
@@ -176,7 +183,7 @@ def _from_numbers(feature: Feature, values: NDArray[np.float64], is_centred: boo
     is_gap = np.isnan(values)
     if feature.level is not None:
         return is_gap
-    filled = np.where(is_gap, feature.mean, values)
+    filled = np.where(is_gap, feature.mean, values) if is_gap.any() else values
     if not feature.scale:
         return filled
     return (filled - feature.mean if is_centred else filled) / feature.scale

@@ -25,7 +25,7 @@ from dtsvm.errors import DataError
 from dtsvm.problem import Network
 from dtsvm.runtime.mpi.place import place_nodes
 from dtsvm.svm.company import Ranks
-from dtsvm.ui.share_features import Group, make_features, regroup
+from dtsvm.ui.share_features import agree_schema, make_features, read_columns, regroup
 from dtsvm.ui.training_rows import Choice, TrainingRows, node_names, rows_held, split_held
 
 __all__ = ["read_share"]
@@ -196,7 +196,7 @@ def _stacked(own: list[Any], blocks: list[list[Any]], names: list[str], company:
     return X
 
 
-def _joined(found: list[Rows], columns: Room) -> Values:
+def _joined(found: Sequence[Any], columns: Room) -> Values:
     """Return the columns of all blocks by role, whole numbers as narrow as they may be."""
     values: Values = {}
     for role in ROLES:
@@ -216,18 +216,18 @@ def _narrow(values: NDArray[Any]) -> NDArray[Any]:
 
 def _prepared(parts: list[Part], choice: Choice, company: Ranks) -> Found:
     """Read all columns, and make features of them that all ranks agree on."""
-    groups: list[Group] = []
-    values: list[Values] = []
-    for part in parts:
-        tables = read_blocks(part.path, choice.node, part.wanted)
-        some = regroup((part.number, part.name), tables, choice, part.n_rows)
-        groups += some
-        values.append(_joined([group.records for group in some], Room([])))  # type: ignore[misc]
-        del some  # `groups` is emptied while features are made
-    counts = [len(one["y"]) for one in values]  # type: ignore[arg-type]
+    files = [(part.number, part.name) for part in parts]
+    whole = [
+        read_columns(read_blocks(part.path, choice.node, part.wanted), choice, part.n_rows)
+        for part in parts
+    ]
+    schema = agree_schema(files, whole, choice, company)
+    groups = [regroup(file, whole.pop(0), schema, choice.missing_columns) for file in files]
+    values = [_joined([group], Room([])) for group in groups]
+    counts = [len(group.y) for group in groups]
     columns = _agree(parts, values, company)
-    is_held = [rows_held(group.records, choice, [group.name]) for group in groups]
-    X, made = make_features(groups, is_held, choice, company)
+    is_held = [rows_held(group, choice, [group.name]) for group in groups]
+    X, made = make_features(groups, is_held, schema, choice, company)
     rows = Rows(
         X, columns["y"], columns["task"], columns["node"], made.plan_.names, columns["weight"]
     )

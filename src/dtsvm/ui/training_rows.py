@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,15 +14,23 @@ from numpy.typing import NDArray
 from dtsvm.data import Kind, Records, Rows, agree_schemas, read_records, read_rows
 from dtsvm.data.holdout import held_out
 from dtsvm.data.rows import join_values, refuse_other_labels
-from dtsvm.data.sizes import refuse_other_sizes, sizes_of
+from dtsvm.data.sizes import count_exponents, refuse_other_sizes, sizes_of
 from dtsvm.data.tables import file_stem
 from dtsvm.errors import DataError, did_you_mean
-from dtsvm.prepare import Encoded, Preparation, agreeing, apply_plan, encode, run_together
+from dtsvm.prepare import Encoded, Preparation, agreeing, apply_plan, encode, recode, run_together
 from dtsvm.prepare.encode import MEASURED
 from dtsvm.svm.company import Alone
 from dtsvm.ui.known import know, refuse_no_labels
 
-__all__ = ["Choice", "TrainingRows", "node_names", "read_training", "rows_held", "split_held"]
+__all__ = [
+    "Choice",
+    "TrainingRows",
+    "node_names",
+    "read_training",
+    "refuse_unknown_kinds",
+    "rows_held",
+    "split_held",
+]
 
 
 @dataclass(frozen=True)
@@ -85,7 +93,7 @@ def _prepared(files: Sequence[Path], choice: Choice) -> TrainingRows:
         read_records(file, roles=roles, features=choice.features, kinds=choice.kinds)
         for file in files
     ]
-    _refuse_unknown_kinds(choice, parts)
+    refuse_unknown_kinds(choice, [column.name for part in parts for column in part.schema])
     names = node_names(files, parts[0].node is not None)
     schema = agree_schemas(
         {name: part.schema for name, part in zip(names, parts, strict=True)},
@@ -109,7 +117,7 @@ def _prepared(files: Sequence[Path], choice: Choice) -> TrainingRows:
     made = Preparation.from_plan(
         plan, min_count=choice.min_count, missing_columns=choice.missing_columns
     )
-    X = [apply_plan(plan, encode(part, plan.schema, choice.missing_columns)) for part in parts]
+    X = [apply_plan(plan, recode(rows, plan.schema)) for rows in encoded]
     node = _joined(files, [part.node for part in parts], "node")
     if node is None and len(files) > 1:
         node = np.repeat(names, [part.n_rows for part in parts])
@@ -133,16 +141,18 @@ def _refuse_other_sizes(
     for column, values in zip(measured, numbers, strict=True):
         if column.kind is Kind.NUMBER and column.name not in (choice.kinds or {}):
             names = list(dict.fromkeys(node.tolist()))
-            found = {str(name): sizes_of(values[node == name]) for name in names}
+            counts = {str(name): count_exponents(values[node == name]) for name in names}
+            found = {name: sizes_of(some) for name, some in counts.items()}
             refuse_other_sizes(column.name, {n: one for n, one in found.items() if one}, {})
 
 
-def _refuse_unknown_kinds(choice: Choice, parts: Sequence[Records]) -> None:
-    names = list(dict.fromkeys(column.name for part in parts for column in part.schema))
+def refuse_unknown_kinds(choice: Choice, names: Iterable[str]) -> None:
+    """Refuse a kind that is declared for no column."""
+    known = list(dict.fromkeys(names))
     for name, kind in (choice.kinds or {}).items():
-        if name not in names:
+        if name not in known:
             raise DataError(
-                f"There is no feature {name!r} to declare as {kind!r}. {did_you_mean(name, names)}"
+                f"There is no feature {name!r} to declare as {kind!r}. {did_you_mean(name, known)}"
             )
 
 
@@ -174,13 +184,13 @@ def _by_node(rows: Encoded, node: NDArray[Any] | None, mine: NDArray[np.bool_]) 
 
 
 def rows_held(
-    rows: Records | Rows, choice: Choice, names: Sequence[str], counts: Sequence[int] = ()
+    rows: Any, choice: Choice, names: Sequence[str], counts: Sequence[int] = ()
 ) -> NDArray[np.bool_]:
     """Which rows are held out, each node choosing among its own.
 
-    Without nodes, `names` are those of the parts that the rows come from, of `counts` rows each.
+    `rows` have y, task and node. Without nodes, `names` are those of the parts that the rows come
+    from, of `counts` rows each.
     """
-    assert rows.y is not None
     is_held = np.zeros(len(rows.y), bool)
     nodes = rows.node
     if nodes is None:

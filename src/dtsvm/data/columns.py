@@ -27,6 +27,7 @@ from dtsvm.data.numerals import (
     parse_numbers,
     split_sign,
 )
+from dtsvm.data.spellings import refuse_spellings
 from dtsvm.data.tables import Cells, Table
 from dtsvm.errors import DataError
 
@@ -148,7 +149,7 @@ def require_values(table: Table, name: str, role: str) -> NDArray[Any]:
         )
     found = _from_text(column) if isinstance(column, tuple) else _from_typed(column)
     if found.dtype.kind == "U":
-        _refuse_spellings(table, name, found)
+        refuse_spellings(table, name, found)
     return found
 
 
@@ -331,19 +332,6 @@ def _refuse_lists(table: Table, name: str, values: list[Any]) -> None:
 
 
 # Labels, tasks, nodes
-
-
-def _refuse_spellings(table: Table, name: str, texts: NDArray[Any]) -> None:
-    """Refuse names that differ in case only, No and no; single letters may be two names."""
-    first: dict[str, str] = {}
-    for text in dict.fromkeys(texts.tolist()):
-        known = first.setdefault(text.lower(), text)
-        if known != text and (len(text) > 1 or text.lower() in YES_WORDS | NO_WORDS):
-            row = int((texts == text).argmax())
-            raise DataError(
-                f"{table.place(row)}: column {name!r} has {text!r}, and elsewhere {known!r}. "
-                "Write them alike."
-            )
 
 
 def _is_missing(column: Cells) -> NDArray[np.bool_]:

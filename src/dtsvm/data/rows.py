@@ -13,7 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import vstack
 
-from dtsvm.data.columns import find_numbers, require_numbers, require_values, weights_of
+from dtsvm.data.columns import (
+    find_numbers,
+    require_numbers,
+    require_values,
+    weights_of,
+)
+from dtsvm.data.spellings import refuse_other_spellings
 from dtsvm.data.tables import Table, file_stem, read_table
 from dtsvm.errors import DataError, ParameterError, did_you_mean
 
@@ -305,6 +311,8 @@ def join_values(
     if len(given) < len(values):
         silent = files[next(i for i, value in enumerate(values) if value is None)]
         raise DataError(f"{silent} has no {role} for its rows, but other files have. Add it.")
+    texts = ((f, v) for f, v in zip(files, given, strict=True) if v.dtype.kind == "U")
+    refuse_other_spellings(((f, name) for f, v in texts for name in np.unique(v).tolist()), role)
     return np.concatenate(given)
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import importlib
 import mmap
 import zipfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,15 @@ from dtsvm.data.columns import require_values
 from dtsvm.data.tables import Table, arrow_columns, arrow_table, npz_table, read_table, require_file
 from dtsvm.errors import DataError, did_you_mean
 
-__all__ = ["BLOCK_ROWS", "Room", "count_nodes", "count_rows", "map_npz", "read_blocks"]
+__all__ = [
+    "BLOCK_ROWS",
+    "Room",
+    "count_nodes",
+    "count_rows",
+    "join_places",
+    "map_npz",
+    "read_blocks",
+]
 
 BLOCK_ROWS = 1 << 14
 PAGE_BYTES = 1 << 16  # of a column read ahead; without it a whole group's column is
@@ -74,10 +83,20 @@ def read_blocks(path: Path, node: str | None, wanted: Collection[Any] | None) ->
         yield from _mapped_blocks(file, node, wanted)
         return
     with file:
+        first = 0
         for group in range(file.num_row_groups):
             if _may_have(file, group, node, wanted):
-                for batch in file.iter_batches(BLOCK_ROWS, row_groups=[group], use_threads=False):
-                    yield from _cut(arrow_table(path, arrow_columns(batch)), node, wanted)
+                for table in _batches(path, file, first, row_groups=[group]):
+                    yield from _cut(table, node, wanted)
+            first += file.metadata.row_group(group).num_rows
+
+
+def _batches(path: Path, file: Any, first: int = 0, **asked: Any) -> Iterator[Table]:
+    """Read some of a Parquet file by blocks of rows, the first of which is given."""
+    for batch in file.iter_batches(BLOCK_ROWS, use_threads=False, **asked):
+        places = range(first, first + batch.num_rows)
+        yield replace(arrow_table(path, arrow_columns(batch)), places=places)
+        first = places.stop
 
 
 def count_rows(path: Path) -> int | None:
@@ -89,6 +108,20 @@ def count_rows(path: Path) -> int | None:
         return file.n_rows
     with file:
         return int(file.metadata.num_rows)
+
+
+def join_places(tables: Sequence[Table]) -> Sequence[int] | NDArray[Any] | None:
+    """Say where the rows of several blocks are in their file, in little memory."""
+    some = [table.places for table in tables]
+    known = [places for places in some if places is not None]
+    if len(known) < len(some):
+        return None
+    ends = [(int(places[0]), int(places[-1]) + 1) for places in known]
+    n_rows = sum(len(places) for places in known)
+    if ends[-1][1] - ends[0][0] == n_rows:  # places grow from row to row
+        return range(ends[0][0], ends[-1][1])
+    dtype = np.min_scalar_type(ends[-1][1])
+    return np.concatenate([np.asarray(places, dtype) for places in known])
 
 
 class Room:
@@ -152,8 +185,8 @@ def _node_values(path: Path, node: str | None) -> Iterator[NDArray[Any]]:
             names = file.schema_arrow.names
             if node not in names:
                 raise _strange(path, node, names)
-            for batch in file.iter_batches(BLOCK_ROWS, columns=[node]):
-                yield require_values(arrow_table(path, arrow_columns(batch)), node, "node")
+            for table in _batches(path, file, columns=[node]):
+                yield require_values(table, node, "node")
 
 
 def _known(table: Table, node: str) -> str:

@@ -61,6 +61,8 @@ class Table:
         The units of columns whose heading gave one, once names and units are told apart.
     matrix : CSR, optional
         The candidates of an npz file with CSR rows, which are no `columns` then.
+    places : sequence of int, optional
+        Where each row is in the file, from 0, if these are some of its rows.
     """
 
     path: Path
@@ -71,10 +73,13 @@ class Table:
     roles: dict[str, str] = field(default_factory=dict)
     units: dict[str, str] = field(default_factory=dict)
     matrix: Any = None
+    places: Sequence[int] | NDArray[Any] | None = None
 
     def place(self, row: int) -> str:
         """Name the place of a row, counted from 0, for an error message."""
-        return f"{self.path}, " + (f"line {self.lines[row]}" if self.lines else f"row {row + 1}")
+        if self.lines:
+            return f"{self.path}, line {self.lines[row]}"
+        return f"{self.path}, row {(row if self.places is None else int(self.places[row])) + 1}"
 
     def take(self, index: NDArray[np.int64]) -> Table:
         """Return some of the rows."""
@@ -85,7 +90,10 @@ class Table:
         }
         lines = [self.lines[i] for i in rows] if self.lines else ()
         matrix = None if self.matrix is None else self.matrix[index]
-        return replace(self, columns=columns, n_rows=len(rows), lines=lines, matrix=matrix)
+        places = index if self.places is None else np.asarray(self.places)[index]
+        return replace(
+            self, columns=columns, n_rows=len(rows), lines=lines, matrix=matrix, places=places
+        )
 
 
 def read_table(path: Path) -> Table:

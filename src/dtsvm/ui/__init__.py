@@ -26,7 +26,11 @@ COMMANDS = {
 }
 
 
-@click.group(cls=LazyGroup, commands_at=COMMANDS)
+# One of several ranks does these for all; agents and what speaks to them may be one each.
+ALONE = {"compare", "predict", "evaluate", "inspect", "live", "reproduce", "demo", "network"}
+
+
+@click.group(cls=LazyGroup, commands_at=COMMANDS, alone=ALONE)
 @click.option("--debug", is_flag=True, help="Show the whole traceback of an error.")
 @click.version_option(__version__, prog_name="dtsvm")
 def main(debug: bool) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 import io
+import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import click
@@ -15,6 +16,9 @@ from dtsvm.errors import DtsvmError, did_you_mean
 __all__ = ["LazyGroup", "to_one_line"]
 
 
+LAUNCHED = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMIX_RANK")
+
+
 class LazyGroup(click.Group):
     """Commands named in a table, name to ``module:function``, imported on first use.
 
@@ -22,16 +26,28 @@ class LazyGroup(click.Group):
     ----------
     commands_at : mapping of str to str
         Where each command is.
+    alone : collection of str
+        The commands that one of several ranks does for all.
     """
 
-    def __init__(self, *args: Any, commands_at: Mapping[str, str], **options: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        commands_at: Mapping[str, str],
+        alone: Collection[str] = (),
+        **options: Any,
+    ) -> None:
         super().__init__(*args, **options)
         self.commands_at = commands_at
+        self.alone = alone
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run; where stdout cannot show a Greek letter it shows its code, as stderr always does."""
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")
+        asked = [*args[0]] if args and args[0] is not None else sys.argv[1:]
+        if {"--help", "--version"} & {*asked} and _is_launched(from_rank=1):
+            sys.exit(0)  # rank 0 shows it
         return super().main(*args, **options)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -59,7 +75,9 @@ class LazyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; an error becomes one line and an exit code, a traceback with --debug."""
         try:
-            return super().invoke(ctx)
+            if not _is_launched():
+                return super().invoke(ctx)
+            return self._invoke_launched(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         # The pipe's reader went away: click ends quietly, as a filter should.
@@ -69,6 +87,23 @@ class LazyGroup(click.Group):
             if ctx.params["debug"]:
                 raise
             raise to_one_line(error) from error
+
+    def _invoke_launched(self, ctx: click.Context) -> Any:
+        """Run a command that an MPI launcher started, perhaps as one of several ranks."""
+        ranks = importlib.import_module("dtsvm.ui.ranks")
+        name = next((one for one in sys.argv[1:] if not one.startswith("-")), "")
+        run = super().invoke
+        try:
+            return ranks.at_one_rank(name, lambda: run(ctx)) if name in self.alone else run(ctx)
+        except click.UsageError as error:
+            ranks.say_once(error)
+            raise
+
+
+def _is_launched(from_rank: int = 0) -> bool:
+    """Whether an MPI launcher started this process, as a rank from this one on."""
+    said = (os.environ.get(name, "") for name in LAUNCHED)
+    return any(rank.isdigit() and int(rank) >= from_rank for rank in said)
 
 
 def to_one_line(error: BaseException) -> click.ClickException:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,11 +13,21 @@ from typing import Any, NoReturn
 
 import click
 
-from dtsvm.runtime.mpi.ranks import end_all, is_one_of_several, wait_for_turn, world
+from dtsvm.errors import ParameterError
+from dtsvm.runtime.mpi.collect import gather_json
+from dtsvm.runtime.mpi.ranks import (
+    end_all,
+    is_one_of_several,
+    rank_told,
+    wait_for_turn,
+    world,
+)
 from dtsvm.svm.company import Alone, find_company
 from dtsvm.ui.group import to_one_line
 
-__all__ = ["check_command", "find_ranks", "is_first", "one_voice"]
+__all__ = ["at_one_rank", "check_command", "find_ranks", "is_first", "one_voice", "say_once"]
+
+WAIT_SECONDS = 0.05
 
 
 def is_first() -> bool:
@@ -49,10 +60,12 @@ def one_voice(command: Callable[..., None]) -> Callable[..., None]:
     def run(ctx: click.Context, /, *args: Any, **options: Any) -> None:
         if not is_one_of_several():
             return command(ctx, *args, **options)
+        comm = _need_world()
         heard = sys.stderr
-        if world().rank > 0:
+        if comm.rank > 0:
             sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115
         try:
+            _refuse_other_commands(comm)
             return command(ctx, *args, **options)
         except click.exceptions.Exit:
             raise
@@ -61,7 +74,70 @@ def one_voice(command: Callable[..., None]) -> Callable[..., None]:
             wait_for_turn()
             _end_with(error, has_traceback=ctx.find_root().params["debug"])
 
+    run.is_over_ranks = True  # type: ignore[attr-defined]
     return run
+
+
+def at_one_rank(name: str, command: Callable[[], Any]) -> Any:
+    """Run a command that one process does at rank 0 alone; the others wait for it.
+
+    Ranks that were given different commands are processes of their own, each with its own work.
+    """
+    comm = _same_world() if is_one_of_several() else None
+    if comm is None:
+        return command()
+    try:
+        if comm.rank == 0:
+            words = f"dtsvm {name} runs in one process: rank 0 of {comm.size} does it."
+            click.echo(words, err=True)
+            return command()
+    finally:
+        done = comm.Ibarrier()
+        while not done.Test():
+            time.sleep(WAIT_SECONDS)  # and not spin, on a core that rank 0 may need
+    return None
+
+
+def say_once(error: click.UsageError) -> None:
+    """End all ranks of a command that was called wrongly, which is said once."""
+    command = error.ctx.command if error.ctx is not None else None
+    is_over_ranks = getattr(getattr(command, "callback", None), "is_over_ranks", False)
+    if (is_over_ranks or isinstance(command, click.Group)) and is_one_of_several():
+        _need_world()
+        wait_for_turn()
+        error.show(file=sys.stderr)
+        end_all(error.exit_code)
+
+
+def _need_world() -> Any:
+    """Return the ranks; if there is no MPI, all of them find that out, and one says it."""
+    try:
+        return world()
+    except ParameterError:
+        if rank_told() > 0:
+            raise click.exceptions.Exit(ParameterError.exit_code) from None
+        raise
+
+
+def _same_world() -> Any:
+    """Return the ranks if all run the same command and there is an MPI; else None."""
+    try:
+        comm = world()
+    except ParameterError:
+        return None
+    every = gather_json(comm, sys.argv[1:])
+    return comm if all(one == every[0] for one in every) else None
+
+
+def _refuse_other_commands(comm: Any) -> None:
+    every = gather_json(comm, sys.argv[1:])
+    for rank, one in enumerate(every):
+        if one != every[0]:
+            first, other = (" ".join(["dtsvm", *said]) for said in (every[0], one))
+            raise click.UsageError(
+                f"Rank 0 runs '{first}' and rank {rank} runs '{other}'. Give all ranks the same "
+                "command, or start programs of their own without an MPI launcher."
+            )
 
 
 def _end_with(error: BaseException, *, has_traceback: bool) -> NoReturn:

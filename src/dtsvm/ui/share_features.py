@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dtsvm.data import Kind, Records, Schema, agree_schemas
 from dtsvm.data.memory import LARGE_BYTES, give_back
 from dtsvm.data.records import table_records
-from dtsvm.data.shares import BLOCK_ROWS, Room
+from dtsvm.data.shares import BLOCK_ROWS, Room, join_places
 from dtsvm.data.sizes import Sizes, count_exponents, refuse_other_sizes, sizes_of
 from dtsvm.data.tables import Cells, Table
 from dtsvm.prepare import Encoded, Preparation, agreeing, apply_plan, recode
@@ -125,11 +125,13 @@ def _joined(tables: Iterable[Table], n_rows: int | None) -> Table:
     if not others:
         return first
     columns: dict[str, Cells] = {}
+    places = join_places(found)
     for name in list(first.columns):
         pieces: Any = [table.columns.pop(name) for table in found]
         whole = room.filled(name)
         columns[name] = np.concatenate(pieces) if whole is None else whole
-    return replace(first, columns=columns, n_rows=sum(table.n_rows for table in found))
+    n = sum(table.n_rows for table in found)
+    return replace(first, columns=columns, n_rows=n, places=places)
 
 
 def make_features(

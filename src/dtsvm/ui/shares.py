@@ -21,6 +21,7 @@ from dtsvm.data import Rows
 from dtsvm.data.memory import give_back
 from dtsvm.data.rows import arrange, different_columns, refuse_other_labels
 from dtsvm.data.shares import BLOCK_ROWS, Room, count_nodes, count_rows, read_blocks
+from dtsvm.data.spellings import refuse_other_spellings
 from dtsvm.errors import DataError
 from dtsvm.problem import Network
 from dtsvm.runtime.mpi.place import place_nodes
@@ -94,6 +95,10 @@ def _deal(
         silent = files[counted.index(None)]
         raise DataError(f"{silent} has no node for its rows, but other files have. Add it.")
     names = node_names(files, has_nodes)
+    refuse_other_spellings(
+        ((file, name) for file, some in zip(files, counted, strict=True) for name, _ in some or ()),
+        "node",
+    )
     weights: dict[Any, int] = {}
     for name, n in chain.from_iterable(counted) if has_nodes else ():
         weights[name] = weights.get(name, 0) + n
@@ -246,6 +251,9 @@ def _agree(parts: list[Part], values: list[Values], company: Ranks) -> Values:
     ]
     every = sorted(chain.from_iterable(company.gather(said)), key=lambda entry: entry[0])
     refuse_other_labels([entry[1] for entry in every], [_stand_in(*entry[3]) for entry in every])
+    for k, what in enumerate(("task", "label")):
+        names = ((entry[2], name) for entry in every for name in entry[3][k] or ())
+        refuse_other_spellings(names, what)
     found: Values = {}
     for role in ROLES:
         types = [entry[4][role] for entry in every]

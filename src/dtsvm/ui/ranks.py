@@ -143,6 +143,9 @@ def _refuse_other_commands(comm: Any) -> None:
 def _end_with(error: BaseException, *, has_traceback: bool) -> NoReturn:
     if has_traceback:
         traceback.print_exception(error)
+    if isinstance(error, KeyboardInterrupt | click.Abort):
+        click.echo("Aborted!", file=sys.stderr)  # as one process says it
+        end_all(1)
     shown = error if isinstance(error, click.ClickException) else to_one_line(error)
     shown.show(file=sys.stderr)
     end_all(shown.exit_code)

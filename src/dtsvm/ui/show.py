@@ -89,15 +89,17 @@ def share(value: float) -> str:
     return "–" if math.isnan(value) else f"{100 * value:.1f} %"
 
 
-def check_place(path: Path, inputs: Sequence[Path] = ()) -> None:
+def check_place(path: Path, inputs: Sequence[Path] = (), other: Path | None = None) -> None:
     """Refuse a place that cannot be written, or is one of the inputs, before the work."""
     folder = path.absolute().parent
     if not folder.is_dir():
         raise DtsvmError(f"There is no folder {folder} for {path.name}. Make it first.")
     if path.is_dir():
         raise DtsvmError(f"{path} is a folder. Name a file in it.")
-    if any(path.resolve() == other.resolve() for other in inputs):
+    if any(path.resolve() == one.resolve() for one in inputs):
         raise DtsvmError(f"{path} is one of the files to read. Write to another file.")
+    if other is not None and path.resolve() == other.resolve():
+        raise DtsvmError(f"{path} would be written twice. Name two files.")
     if not os.access(folder, os.W_OK):
         raise DtsvmError(f"{path} cannot be written: no rights in {folder}. Choose another place.")
 

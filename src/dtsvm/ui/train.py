@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import signal
+import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -100,7 +103,8 @@ def train(ctx: click.Context, /, files: tuple[Path, ...], out: Path, method: str
     what is left out is said. Every task has two labels of its own. Without --C, and without other
     settings of the objective or the iteration, C and which tasks share how much are chosen by
     holding rows out, node by node (`dtsvm compare` shows what that is worth). A run that stops
-    before its tolerance, or at Ctrl-C, says so, still writes what it has, and exits with code 3.
+    before its tolerance, at Ctrl-C or SIGTERM, says so, still writes what it has, and exits with
+    code 3.
 
     \b
     A file a node, a fifth of the rows held out to measure the model on:
@@ -116,6 +120,8 @@ def train(ctx: click.Context, /, files: tuple[Path, ...], out: Path, method: str
     """  # noqa: D301
     given = given_settings(ctx, _estimator(ctx, method))
     check_place(out, files)
+    if ctx.params["checkpoint"] is not None:
+        check_place(ctx.params["checkpoint"], files, out)
     choice, company = read_choice(ctx.params), find_ranks()
     check_command(company, _estimator(ctx, method), files)
     rows, others = _read(ctx, files, choice, company)
@@ -282,12 +288,25 @@ def _fit(
         return fit_chosen(rows, **settings)
     estimator: Any = kind(**settings)
     estimator._keeper = keeper
-    with training_bar(estimator.tol) as on_round, warnings.catch_warnings():
+    with ended_politely(), training_bar(estimator.tol) as on_round, warnings.catch_warnings():
         # The report says it, in the words of the command line.
         warnings.simplefilter("ignore", NotConvergedWarning)
         estimator.set_params(callback=on_round)
         estimator.fit(rows.X, rows.y, task=rows.task, node=rows.node, sample_weight=rows.weight)
     return estimator.set_params(callback=None)
+
+
+@contextmanager
+def ended_politely() -> Iterator[None]:
+    """Take a polite kill, as a scheduler's at its time limit, for Ctrl-C: what there is is kept."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _report(estimator: Any, found: TrainingRows, out: Path, company: Alone) -> None:

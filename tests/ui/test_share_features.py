@@ -6,7 +6,7 @@ from dtsvm.data.tables import Table
 from dtsvm.prepare import encode
 from dtsvm.prepare.agree import measure_counts, measure_spread
 from dtsvm.ui import share_features
-from dtsvm.ui.share_features import NodeRows, regroup
+from dtsvm.ui.share_features import NodeRows, Part, regroup
 
 
 def records(path, n=53, is_sorted=False):
@@ -32,7 +32,7 @@ def test_a_node_cut_into_blocks_has_the_sums_of_the_whole(
     whole = records(tmp_path, is_sorted=is_sorted)
     schema, node = whole.schema, whole.node
     encoded = encode(whole, schema)
-    group = regroup((0, "rows"), whole, schema, "refuse")
+    group = regroup(Part(0, tmp_path, "rows", None, None, False), whole, schema, "refuse")
     assert not {"age", "ward", "flag"} & set(whole.table.columns)  # let go of
     held = np.random.default_rng(0).random(len(node)) < (0.3 if is_held else 0.0)
     means = np.full(2, 0.4)

@@ -9,6 +9,7 @@ from enum import StrEnum
 __all__ = [
     "FIRST_DAY",
     "KIND_WORDS",
+    "MOST_LEVELS",
     "NO_WORDS",
     "YES_WORDS",
     "Kind",

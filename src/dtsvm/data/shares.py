@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dtsvm.data.columns import require_values
+from dtsvm.data.schema import split_unit
 from dtsvm.data.tables import Table, arrow_columns, arrow_table, npz_table, read_table, require_file
 from dtsvm.errors import DataError, did_you_mean
 
@@ -30,6 +31,7 @@ __all__ = [
     "join_places",
     "map_npz",
     "read_blocks",
+    "read_column",
 ]
 
 BLOCK_ROWS = 1 << 14
@@ -97,6 +99,18 @@ def _batches(path: Path, file: Any, first: int = 0, **asked: Any) -> Iterator[Ta
         places = range(first, first + batch.num_rows)
         yield replace(arrow_table(path, arrow_columns(batch)), places=places)
         first = places.stop
+
+
+def read_column(path: Path, name: str) -> Table | None:
+    """Read one column of a Parquet file, or map that of an npz file; None of what is read whole."""
+    file = _open(path)
+    if file is None:
+        return None
+    if isinstance(file, Table):
+        return replace(file, columns={name: file.columns[name]}, candidates=(name,), roles={})
+    with file:
+        heads = [head for head in file.schema_arrow.names if name in (head, split_unit(head)[0])]
+        return arrow_table(path, arrow_columns(file.read(columns=heads[:1], use_threads=False)))
 
 
 def count_rows(path: Path) -> int | None:

@@ -6,20 +6,22 @@ much more than its rows once. Every node's sums are made and added as one proces
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dtsvm.data import Kind, Records, Schema, agree_schemas
+from dtsvm.data import ColumnSchema, Kind, Records, Schema, agree_schemas
+from dtsvm.data.kinds import MOST_LEVELS
 from dtsvm.data.memory import LARGE_BYTES, give_back
 from dtsvm.data.records import table_records
-from dtsvm.data.shares import BLOCK_ROWS, Room, join_places
+from dtsvm.data.shares import BLOCK_ROWS, Room, join_places, read_blocks, read_column
 from dtsvm.data.sizes import Sizes, count_exponents, refuse_other_sizes, sizes_of
-from dtsvm.data.tables import Cells, Table
+from dtsvm.data.tables import Cells, Table, read_table
 from dtsvm.prepare import Encoded, Preparation, agreeing, apply_plan, recode
 from dtsvm.prepare.encode import MEASURED, encode_parts
 from dtsvm.prepare.plan import Plan
@@ -27,7 +29,19 @@ from dtsvm.runtime.mpi.collect import gather_rows
 from dtsvm.svm.company import Ranks
 from dtsvm.ui.training_rows import Choice, refuse_unknown_kinds
 
-__all__ = ["Group", "agree_schema", "make_features", "read_columns", "regroup"]
+__all__ = ["Group", "Part", "agree_schema", "make_features", "read_columns", "regroup"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a rank reads of a file: some nodes' rows, or all (None), and how many they are."""
+
+    number: int
+    path: Path
+    name: str
+    wanted: list[Any] | None
+    n_rows: int | None
+    is_read_whole: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,22 +99,22 @@ class NodeRows(Encoded):
             yield line if mine is None else line[mine]
 
 
-def read_columns(tables: Iterable[Table], choice: Choice, n_rows: int | None) -> Records:
-    """Put blocks of a file's rows together, and find what columns hold."""
+def read_columns(part: Part, choice: Choice) -> Records:
+    """Read this rank's rows of a file, or all if it is read whole, and find what columns hold."""
     roles = {name: getattr(choice, name) for name in ("label", "task", "node", "weight")}
-    found = table_records(_joined(tables, n_rows), roles, choice.features, choice.kinds or {})
+    if part.is_read_whole:
+        table = read_table(part.path)
+    else:
+        table = _joined(read_blocks(part.path, choice.node, part.wanted), part.n_rows)
+    found = table_records(table, roles, choice.features, choice.kinds or {})
     give_back(8 * found.n_rows * len(found.table.columns))
     return found
 
 
-def regroup(file: tuple[int, str], whole: Records, schema: Schema, missing_columns: str) -> Group:
+def regroup(part: Part, whole: Records, schema: Schema, missing_columns: str) -> Group:
     """Encode rows, node after node, in blocks; the columns are taken out of `whole`."""
-    n, order = whole.n_rows, None
-    if whole.node is not None:
-        names, place = np.unique(whole.node, return_inverse=True)
-        if (place[1:] < place[:-1]).any():
-            order = np.argsort(place.astype(np.min_scalar_type(len(names))), kind="stable")
-        del place
+    order = None if whole.node is None else _by_node(part, whole.node)
+    n = whole.n_rows if order is None else len(order)
     cuts = [slice(first, min(first + BLOCK_ROWS, n)) for first in range(0, n, BLOCK_ROWS)]
     parts = cuts if order is None else [order[cut] for cut in cuts]
     blocks = encode_parts(whole, schema, missing_columns, parts, lets_go=True)
@@ -110,7 +124,20 @@ def regroup(file: tuple[int, str], whole: Records, schema: Schema, missing_colum
     )
     give_back(8 * n * len(schema.columns))
     assert y is not None
-    return Group(*file, blocks, y, task, node, weight)
+    return Group(part.number, part.name, blocks, y, task, node, weight)
+
+
+def _by_node(part: Part, node: NDArray[Any]) -> NDArray[np.int64] | None:
+    """A rank's rows, node after node; None if all lie so already."""
+    mine = None
+    if part.is_read_whole and part.wanted is not None:
+        mine = np.flatnonzero(np.isin(node, np.array(part.wanted)))
+        node = node[mine]
+    names, place = np.unique(node, return_inverse=True)
+    if (place[1:] >= place[:-1]).all():
+        return mine
+    order = np.argsort(place.astype(np.min_scalar_type(len(names))), kind="stable")
+    return order if mine is None else mine[order]
 
 
 def _joined(tables: Iterable[Table], n_rows: int | None) -> Table:
@@ -172,24 +199,75 @@ def _fill(X: NDArray[np.float64], plan: Plan, groups: list[Group]) -> None:
 
 
 def agree_schema(
-    files: list[tuple[int, str]], found: list[Records], choice: Choice, company: Ranks
+    files: Sequence[Path], parts: list[Part], found: list[Records], choice: Choice, company: Ranks
 ) -> Schema:
     """Find what columns hold in all files, at all ranks."""
     missing = choice.missing_columns
-    mine = [[*file, one.schema.to_dict()] for file, one in zip(files, found, strict=True)]
+    settled = _look_at_whole_columns(files, parts, found, choice, company)
+    mine = [
+        [part.number, part.name, one.schema.to_dict()]
+        for part, one in zip(parts, found, strict=True)
+    ]
     every = sorted(chain.from_iterable(company.gather(mine)), key=lambda e: e[0])
     by_name: dict[str, Schema] = {}
-    for _, name, said in every:
-        found_there = Schema.from_dict(said)
+    for number, name, said in every:
+        here = Schema(tuple(settled.get((number, c.name), c) for c in Schema.from_dict(said)))
         before = by_name.get(name)
-        by_name[name] = (
-            found_there
-            if before is None
-            else agree_schemas({name: before, f"{name} ": found_there}, missing)
-        )
+        if before is not None:
+            here = _together(agree_schemas({name: before, f"{name} ": here}, missing))
+        by_name[name] = here
     agreed = agree_schemas(by_name, missing)
     refuse_unknown_kinds(choice, agreed.names)
     return agreed
+
+
+def _together(schema: Schema) -> Schema:
+    """What two ranks find in one file: words too many for categories, though each had few."""
+    return Schema(
+        tuple(
+            replace(column, kind=Kind.ID, levels=())
+            if column.kind is Kind.CATEGORY and len(column.levels) > MOST_LEVELS
+            else column
+            for column in schema
+        )
+    )
+
+
+def _look_at_whole_columns(
+    files: Sequence[Path], parts: list[Part], found: list[Records], choice: Choice, company: Ranks
+) -> dict[tuple[int, str], ColumnSchema]:
+    """What a column of whole numbers holds where its file is spread over ranks.
+
+    A count of the rows, 1, 2, 3, or an identifier is not to be told by some of the rows: one rank
+    reads the column whole.
+    """
+    mine = [
+        [part.number, name]
+        for part, one in zip(parts, found, strict=True)
+        if part.wanted is not None and not part.is_read_whole
+        for name in one.schema.names
+        if _may_count(one.table.columns[name])
+    ]
+    every = sorted({(i, name) for some in company.gather(mine) for i, name in some})
+    said = []
+    for i, name in company.turn(every):
+        table = read_column(files[i], name)
+        assert table is not None
+        kinds = {n: kind for n, kind in (choice.kinds or {}).items() if n == name}
+        column = table_records(table, {}, None, kinds).schema[name]
+        said.append([i, replace(column, sizes=None).to_dict()])
+    columns = [(i, ColumnSchema.from_dict(c)) for some in company.gather(said) for i, c in some]
+    return {(i, column.name): column for i, column in columns}
+
+
+def _may_count(cells: Cells) -> bool:
+    """Whether all of a column's numbers are whole."""
+    if isinstance(cells, tuple) or cells.dtype.kind not in "iuf":
+        return False
+    blocks = (cells[first : first + BLOCK_ROWS] for first in range(0, len(cells), BLOCK_ROWS))
+    return cells.dtype.kind != "f" or all(
+        (np.isnan(block) | (block == np.round(block))).all() for block in blocks
+    )
 
 
 def _refuse_other_sizes(

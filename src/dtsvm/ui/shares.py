@@ -26,24 +26,13 @@ from dtsvm.errors import DataError
 from dtsvm.problem import Network
 from dtsvm.runtime.mpi.place import place_nodes
 from dtsvm.svm.company import Ranks
-from dtsvm.ui.share_features import agree_schema, make_features, read_columns, regroup
+from dtsvm.ui.share_features import Part, agree_schema, make_features, read_columns, regroup
 from dtsvm.ui.training_rows import Choice, TrainingRows, node_names, rows_held, split_held
 
 __all__ = ["read_share"]
 
 ROLES = ("y", "task", "node", "weight")
 Values = dict[str, NDArray[Any] | None]  # by role
-
-
-@dataclass(frozen=True)
-class Part:
-    """What this rank reads of a file: some nodes' rows, or all (None), and how many they are."""
-
-    number: int
-    path: Path
-    name: str
-    wanted: list[Any] | None
-    n_rows: int | None = None
 
 
 def read_share(
@@ -57,7 +46,10 @@ def read_share(
     Every rank calls it with the same files.
     """
     parts, has_nodes = _deal(files, choice, company, network)
-    found = (_raw if choice.is_raw else _prepared)(parts, choice, company)
+    if choice.is_raw:
+        found = _raw(parts, choice, company)
+    else:
+        found = _prepared(files, parts, choice, company)
     rows = found.train
     if not has_nodes and len(files) > 1:
         names = [part.name for part, n in zip(parts, found.counts, strict=True) for _ in range(n)]
@@ -109,8 +101,9 @@ def _deal(
     for i, (file, name, counts) in enumerate(zip(files, names, counted, strict=True)):
         wanted = [v for v, _ in counts if v in here] if has_nodes else None
         if wanted or (wanted is None and name in here):
-            n_rows = sum(n for v, n in counts if v in here) if has_nodes else count_rows(file)
-            parts.append(Part(i, file, name, wanted, n_rows))
+            known = count_rows(file)
+            n_rows = sum(n for v, n in counts if v in here) if has_nodes else known
+            parts.append(Part(i, file, name, wanted, n_rows, is_read_whole=known is None))
     return parts, has_nodes
 
 
@@ -219,15 +212,11 @@ def _narrow(values: NDArray[Any]) -> NDArray[Any]:
     return values.astype(np.result_type(*ends), copy=False)
 
 
-def _prepared(parts: list[Part], choice: Choice, company: Ranks) -> Found:
+def _prepared(files: Sequence[Path], parts: list[Part], choice: Choice, company: Ranks) -> Found:
     """Read all columns, and make features of them that all ranks agree on."""
-    files = [(part.number, part.name) for part in parts]
-    whole = [
-        read_columns(read_blocks(part.path, choice.node, part.wanted), choice, part.n_rows)
-        for part in parts
-    ]
-    schema = agree_schema(files, whole, choice, company)
-    groups = [regroup(file, whole.pop(0), schema, choice.missing_columns) for file in files]
+    whole = [read_columns(part, choice) for part in parts]
+    schema = agree_schema(files, parts, whole, choice, company)
+    groups = [regroup(part, whole.pop(0), schema, choice.missing_columns) for part in parts]
     values = [_joined([group], Room([])) for group in groups]
     counts = [len(group.y) for group in groups]
     columns = _agree(parts, values, company)
@@ -250,7 +239,9 @@ def _agree(parts: list[Part], values: list[Values], company: Ranks) -> Values:
         for part, one in zip(parts, values, strict=True)
     ]
     every = sorted(chain.from_iterable(company.gather(said)), key=lambda entry: entry[0])
-    refuse_other_labels([entry[1] for entry in every], [_stand_in(*entry[3]) for entry in every])
+    files = {entry[0]: entry[1] for entry in every}
+    labels = [_by_file([entry[3] for entry in every if entry[0] == i]) for i in files]
+    refuse_other_labels(list(files.values()), labels)
     for k, what in enumerate(("task", "label")):
         names = ((entry[2], name) for entry in every for name in entry[3][k] or ())
         refuse_other_spellings(names, what)
@@ -279,8 +270,11 @@ def _labels(values: Values) -> list[Any]:
     return [[t.item() for t, _ in pairs], [label for _, label in pairs]]
 
 
-def _stand_in(tasks: list[Any] | None, labels: list[Any]) -> Any:
-    return SimpleNamespace(y=np.array(labels), task=None if tasks is None else np.array(tasks))
+def _by_file(said: list[list[Any]]) -> Any:
+    """What several ranks say of one file's labels, in the place of its rows."""
+    tasks, labels = (list(chain.from_iterable(one[k] or () for one in said)) for k in (0, 1))
+    has_tasks = any(one[0] is not None for one in said)
+    return SimpleNamespace(y=np.array(labels), task=np.array(tasks) if has_tasks else None)
 
 
 def _types(values: Values) -> dict[str, str | None]:

@@ -28,7 +28,7 @@ def records(path, n=53, is_sorted=False):
 def test_a_node_cut_into_blocks_has_the_sums_of_the_whole(
     tmp_path, monkeypatch, is_sorted, is_held
 ):
-    monkeypatch.setattr(share_features, "BLOCK_ROWS", 8)  # node a lies in several
+    monkeypatch.setattr(share_features, "_block_rows", lambda schema: 8)  # node a lies in several
     whole = records(tmp_path, is_sorted=is_sorted)
     schema, node = whole.schema, whole.node
     encoded = encode(whole, schema)

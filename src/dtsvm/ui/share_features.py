@@ -31,6 +31,8 @@ from dtsvm.ui.training_rows import Choice, refuse_unknown_kinds
 
 __all__ = ["Group", "Part", "agree_schema", "make_features", "read_columns", "regroup"]
 
+HUGE_BYTES = (1 << 22) - (1 << 12)  # of an array for which numpy asks for huge pages
+
 
 @dataclass(frozen=True)
 class Part:
@@ -53,6 +55,7 @@ class Group:
 
     number: int
     name: str
+    block_rows: int
     blocks: list[Encoded]
     y: NDArray[Any]
     task: NDArray[Any] | None
@@ -69,8 +72,9 @@ class Group:
 
     def pieces(self, first: int, end: int) -> list[Encoded]:
         """Rows that follow each other, as they lie in the blocks."""
-        begins = range(first - first % BLOCK_ROWS, end, BLOCK_ROWS)
-        return [self.blocks[at // BLOCK_ROWS].cut(max(first - at, 0), end - at) for at in begins]
+        size = self.block_rows
+        begins = range(first - first % size, end, size)
+        return [self.blocks[at // size].cut(max(first - at, 0), end - at) for at in begins]
 
 
 class NodeRows(Encoded):
@@ -107,7 +111,11 @@ def read_columns(part: Part, choice: Choice) -> Records:
     else:
         table = _joined(read_blocks(part.path, choice.node, part.wanted), part.n_rows)
     found = table_records(table, roles, choice.features, choice.kinds or {})
-    give_back(8 * found.n_rows * len(found.table.columns))
+    n_columns, columns = len(table.columns), found.table.columns
+    del table
+    for name in columns.keys() - {*found.schema.names}:
+        del columns[name]  # labels and nodes have been read
+    give_back(8 * found.n_rows * n_columns)
     return found
 
 
@@ -115,7 +123,8 @@ def regroup(part: Part, whole: Records, schema: Schema, missing_columns: str) ->
     """Encode rows, node after node, in blocks; the columns are taken out of `whole`."""
     order = None if whole.node is None else _by_node(part, whole.node)
     n = whole.n_rows if order is None else len(order)
-    cuts = [slice(first, min(first + BLOCK_ROWS, n)) for first in range(0, n, BLOCK_ROWS)]
+    size = _block_rows(schema)
+    cuts = [slice(first, min(first + size, n)) for first in range(0, n, size)]
     parts = cuts if order is None else [order[cut] for cut in cuts]
     blocks = encode_parts(whole, schema, missing_columns, parts, lets_go=True)
     y, task, node, weight = (
@@ -124,7 +133,16 @@ def regroup(part: Part, whole: Records, schema: Schema, missing_columns: str) ->
     )
     give_back(8 * n * len(schema.columns))
     assert y is not None
-    return Group(part.number, part.name, blocks, y, task, node, weight)
+    return Group(part.number, part.name, size, blocks, y, task, node, weight)
+
+
+def _block_rows(schema: Schema) -> int:
+    """How many rows a block has: its numbers are not to lie on huge pages.
+
+    They are filled a column after the other, while the columns are let go of; a huge page would be
+    there whole from the first column on.
+    """
+    return int(np.clip(HUGE_BYTES // (8 * max(len(schema.columns), 1)), 128, BLOCK_ROWS))
 
 
 def _by_node(part: Part, node: NDArray[Any]) -> NDArray[np.int64] | None:
@@ -133,9 +151,9 @@ def _by_node(part: Part, node: NDArray[Any]) -> NDArray[np.int64] | None:
     if part.is_read_whole and part.wanted is not None:
         mine = np.flatnonzero(np.isin(node, np.array(part.wanted)))
         node = node[mine]
-    names, place = np.unique(node, return_inverse=True)
-    if (place[1:] >= place[:-1]).all():
+    if (node[1:] >= node[:-1]).all():
         return mine
+    names, place = np.unique(node, return_inverse=True)
     order = np.argsort(place.astype(np.min_scalar_type(len(names))), kind="stable")
     return order if mine is None else mine[order]
 

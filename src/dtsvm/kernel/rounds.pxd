@@ -6,6 +6,7 @@ ctypedef fused Real:  # of the features; all else is double
     double
 
 ctypedef Py_ssize_t Int
+ctypedef const unsigned char* Text
 
 cdef double INF, AHEAD, SCALE, BAND, MOST, LEAST, BIAS_LEAST, BIAS_MOST, LEVEL_LEAST, LEVEL_MOST
 cdef double TINY, RIDGE, MOST_LEAP
@@ -81,6 +82,21 @@ cdef class Across:
     cdef double[::1] residual
     cdef double[:, :, ::1] told, heard
     cdef unsigned char[::1] is_heard
+    cdef const long long[::1] agents
+    cdef const double[::1] longest
+    cdef readonly bint are_short
+
+@cython.final
+cdef class Like:
+    cdef bytes like
+    cdef const long long[:, ::1] holes
+    cdef Int begin, end
+
+@cython.final
+cdef class Way:
+    cdef const long long[:, ::1] holes
+    cdef const long long[::1] ends
+    cdef const double[::1] most
 
 @cython.final
 cdef class Job:
@@ -159,21 +175,24 @@ cdef void note(Ends ends, Int h, double[:, :, ::1] x, Int a, const double[:, :, 
 cpdef object note_end(Int h, Agents agents, Ends ends, const double[:, :, ::1] other_x, const double[:, :, ::1] other_z)
 @cython.locals(i=Int, c=Int, j=Int, h=Int, a=Int)
 cpdef object send(Across across, Agents agents, Ends ends)
+@cython.locals(s=double[8], j=Int, k=Int)
+cdef inline double apart(double[:, :, ::1] z, Int h, const double[:, :, ::1] q, Int i, Int c) noexcept nogil
 @cython.locals(c=Int, j=Int, a=Int)
 cpdef double receive(Int h, Agents agents, Ends ends, const double[:, :, ::1] q, Int i, double kappa) except? -1
 @cython.locals(i=Int)
 cpdef double take_in(Across across, Agents agents, Ends ends, Job job) except? -1
-@cython.locals(begin=Int, end=Int, shift=Int, at=Int, i=Int, round_=cython.longlong, byte=cython.longlong, total=double)
-cpdef object read_like(const unsigned char[::1] data, const unsigned char[::1] like, tuple round_at, const long long[:, ::1] holes)
-@cython.locals(at=Int, i=Int, n=Int, stop=Int, is_hole=bint, is_round_due=bint)
-cdef bint is_like(const unsigned char[::1] data, const unsigned char[::1] like, Int begin, Int end, const long long[:, ::1] holes) noexcept nogil
+@cython.locals(begin=Int, end=Int, n=Int, shift=Int, at=Int, i=Int, round_=cython.longlong, byte=cython.longlong, total=double, text=Text, known=Text)
+cpdef object read_like(bytes data, Like like)
+@cython.locals(at=Int, i=Int, stop=Int, is_hole=bint, is_round_due=bint)
+cdef bint is_like(Text data, Text known, Int n, Like like) noexcept nogil
 @cython.locals(value=double)
-cdef inline double number_at(const unsigned char[::1] data, Int at) noexcept nogil
+cdef inline double number_at(Text data, Int at) noexcept nogil
 @cython.locals(s=double[4], at=Int, k=Int, whole=Int)
-cdef double sum_of_squares(const unsigned char[::1] data, Int begin, Int end) noexcept nogil
+cdef double sum_of_squares(Text data, Int begin, Int end) noexcept nogil
 @cython.locals(at=Int, is_so=bint)
-cdef bint are_finite(const unsigned char[::1] data, Int begin, Int end) noexcept nogil
-cpdef object hear_numbers(const unsigned char[::1] data, Int begin, Int end, Across across, Int i)
+cdef bint are_finite(Text data, Int begin, Int end) noexcept nogil
+@cython.locals(n=Int, i=Int, begin=Int, end=Int, square_=double, text=Text)
+cpdef bint hear_numbers(bytes data, list squares, Way way, Across across) except -1
 @cython.locals(n=Int, a=Int)
 cdef double drifting(Agents agents) noexcept nogil
 

@@ -37,10 +37,12 @@ __all__ = [
     "Agents",
     "Ends",
     "Job",
+    "Like",
     "Past",
     "Rows",
     "Sets",
     "Sums",
+    "Way",
     "Work",
     "agreeing",
     "apply_leap",
@@ -338,7 +340,8 @@ class Across:
     """Link ends whose other end is in another process: what they tell, and what they are told.
 
     slots : of the ends. told, heard : q of each, (n, 2, p + 1). is_heard : whether it was told one
-    in this round. residual : of each when it last was.
+    in this round. residual : of each when it last was. are_short : whether estimates were as
+    `limit` wants them when something was last taken in.
     """
 
     def __init__(self, slots: Ints, residual: Floats, p1: int) -> None:
@@ -346,10 +349,36 @@ class Across:
         told, heard, is_heard = np.zeros(shape), np.zeros(shape), np.zeros(len(slots), np.uint8)
         self.slots, self.residual, self.is_heard = slots, residual, is_heard
         self.told, self.heard = told, heard
+        self.limit(np.zeros(0, np.int64), np.zeros(0))
+        self.are_short = True
         self.arrays = {
             "slots": slots, "residual": residual, "told": told, "heard": heard,
             "is_heard": is_heard,
         }  # fmt: skip
+
+    def limit(self, agents: Ints, longest: Floats) -> None:
+        """Have these agents' estimates be no longer than that."""
+        self.agents, self.longest = agents, longest
+
+
+class Like:
+    """Messages that are like one but for their round and their numbers.
+
+    like : that one. begin, end : of its round, a number of seven bits a byte, the lowest first.
+    holes : begin and end of its numbers, in the order of the message, as (n, 2); doubles, the
+    lowest byte first.
+    """
+
+    def __init__(self, like: bytes, round_at: tuple[int, int], holes: Ints) -> None:
+        self.like, self.holes = like, holes
+        self.begin, self.end = round_at
+
+
+class Way:
+    """Where the numbers of such messages go: holes as in `Like`, for each the end or −1, ‖q‖²."""
+
+    def __init__(self, holes: Ints, ends: Ints, most: Floats) -> None:
+        self.holes, self.ends, self.most = holes, ends, most
 
 
 class Job:
@@ -979,10 +1008,11 @@ def send(across: Across, agents: Agents, ends: Ends) -> None:
     for i in range(across.slots.shape[0]):
         h = across.slots[i]
         a = ends.owner[h]
+        twice, twice_bias = 2.0 * ends.penalty[h, 0], 2.0 * ends.penalty[h, 1]
         for c in range(2 if ends.is_wide[h] else 1):
-            for j in range(p + 1):
-                rho = ends.penalty[h, 1 if j == p else 0]
-                across.told[i, c, j] = 2.0 * rho * agents.estimate[a, c, j] - ends.state[h, c, j]
+            for j in range(p):
+                across.told[i, c, j] = twice * agents.estimate[a, c, j] - ends.state[h, c, j]
+            across.told[i, c, p] = twice_bias * agents.estimate[a, c, p] - ends.state[h, c, p]
 
 
 def receive(h: int, agents: Agents, ends: Ends, q: Floats, i: int, kappa: float) -> float:
@@ -994,22 +1024,34 @@ def receive(h: int, agents: Agents, ends: Ends, q: Floats, i: int, kappa: float)
     """
     a = ends.owner[h]
     p = agents.pull.shape[1] - 1
-    total = 0.0
+    inverse, inverse_bias, total = 1.0 / ends.penalty[h, 0], 1.0 / ends.penalty[h, 1], 0.0
     for c in range(2 if ends.is_wide[h] else 1):
+        total += square((q[i, c, p] - ends.state[h, c, p]) * inverse_bias)
+        total += square(inverse) * apart(ends.state, h, q, i, c)
         for j in range(p + 1):
-            rho = ends.penalty[h, 1 if j == p else 0]
-            z = ends.state[h, c, j]
-            total += square((q[i, c, j] - z) / rho)
-            ends.state[h, c, j] = (1.0 - kappa) * z + kappa * q[i, c, j]
+            ends.state[h, c, j] = (1.0 - kappa) * ends.state[h, c, j] + kappa * q[i, c, j]
     if agents.norm[a] == 0.0:
         return 0.0 if total == 0.0 else 1.0
     return sqrt(total) / agents.norm[a]
 
 
+def apart(z: Floats, h: int, q: Floats, i: int, c: int) -> float:
+    """‖q − z‖² of one part's weights, in eight lanes."""
+    s = [0.0] * 8
+    p = z.shape[2] - 1
+    whole = p - p % 8
+    for j in range(0, whole, 8):
+        for k in range(8):
+            s[k] += square(q[i, c, j + k] - z[h, c, j + k])
+    for j in range(whole, p):
+        s[0] += square(q[i, c, j] - z[h, c, j])
+    return ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]))
+
+
 def take_in(across: Across, agents: Agents, ends: Ends, job: Job) -> float:
     """Exchange inside this process, take in what was heard from others; return the worst residual.
 
-    What was heard is then used up.
+    What was heard is then used up. `across.are_short` says whether estimates are.
     """
     exchange(agents, ends, job, True)
     worst = max(job.primal, job.dual)
@@ -1018,55 +1060,58 @@ def take_in(across: Across, agents: Agents, ends: Ends, job: Job) -> float:
             across.is_heard[i] = 0
             across.residual[i] = receive(across.slots[i], agents, ends, across.heard, i, job.kappa)
         worst = max(worst, across.residual[i])
+    across.are_short = True
+    for i in range(across.agents.shape[0]):
+        if not agents.norm[across.agents[i]] <= across.longest[i]:  # or it is no number
+            across.are_short = False
     return max(worst, drifting(agents))
 
 
-def read_like(data: bytes, like: bytes, round_at: tuple[int, int], holes: Ints) -> Any:
+def read_like(data: bytes, like: Like) -> Any:
     """Read a message that is another one but for its round and its numbers.
 
     Returns its round and Σ v² of the numbers in every hole; None if it says anything else, or a
-    number that is not finite.
-
-    holes : begin and end of each, in the order of the message, as (n, 2); doubles, the lowest byte
-    first. The round is a number of seven bits a byte, the lowest first, that ends where the
-    other's does.
+    number that is not finite. The round ends where the other's does.
     """
-    begin, end = round_at
-    if len(data) != len(like) or end - begin > 9 or not is_like(data, like, begin, end, holes):
+    begin, end, n = like.begin, like.end, len(data)
+    if n != len(like.like) or end - begin > 9:
+        return None
+    text, known = data, like.like
+    if not is_like(text, known, n, like):
         return None
     round_ = shift = 0
     for at in range(begin, end):
-        byte = data[at]
+        byte = text[at]
         if (byte < 128) != (at == end - 1):
             return None
         round_ += (byte & 127) << shift
         shift += 7
     squares = []
-    for i in range(holes.shape[0]):
-        total = sum_of_squares(data, holes[i, 0], holes[i, 1])
-        if not total < INF and not are_finite(data, holes[i, 0], holes[i, 1]):
+    for i in range(like.holes.shape[0]):
+        total = sum_of_squares(text, like.holes[i, 0], like.holes[i, 1])
+        if not total < INF and not are_finite(text, like.holes[i, 0], like.holes[i, 1]):
             return None
         squares.append(total)
     return round_, squares
 
 
-def is_like(data: bytes, like: bytes, begin: int, end: int, holes: Ints) -> bool:
-    """Whether two messages are the same outside of a round's place and of holes."""
-    at, i, n = 0, 0, len(like)
+def is_like(data: bytes, known: bytes, n: int, like: Like) -> bool:
+    """Whether two messages of n bytes are the same outside of a round's place and of holes."""
+    at, i = 0, 0
     is_round_due = True
     while True:
-        is_hole = i < holes.shape[0] and (not is_round_due or holes[i, 0] < begin)
-        stop = holes[i, 0] if is_hole else (begin if is_round_due else n)
+        is_hole = i < like.holes.shape[0] and (not is_round_due or like.holes[i, 0] < like.begin)
+        stop = like.holes[i, 0] if is_hole else (like.begin if is_round_due else n)
         if cython.compiled:
-            if stop > at and memcmp(cython.address(data[at]), cython.address(like[at]), stop - at):
+            if stop > at and memcmp(cython.address(data[at]), cython.address(known[at]), stop - at):
                 return False
-        elif data[at:stop] != like[at:stop]:
+        elif data[at:stop] != known[at:stop]:
             return False
         if is_hole:
-            at = holes[i, 1]
+            at = like.holes[i, 1]
             i += 1
         elif is_round_due:
-            at = end
+            at = like.end
             is_round_due = False
         else:
             return True
@@ -1100,14 +1145,24 @@ def are_finite(data: bytes, begin: int, end: int) -> bool:
     return is_so
 
 
-def hear_numbers(data: bytes, begin: int, end: int, across: Across, i: int) -> None:
-    """Have a message's numbers, from one place to another, be what end i was told."""
-    if cython.compiled:
-        memcpy(cython.address(across.heard[i, 0, 0]), cython.address(data[begin]), end - begin)
-    else:
-        numbers = np.frombuffer(data[begin:end], np.float64)
-        across.heard[i].reshape(-1)[: len(numbers)] = numbers
-    across.is_heard[i] = 1
+def hear_numbers(data: bytes, squares: list[float], way: Way, across: Across) -> bool:
+    """Have a message's numbers be what ends were told, if none is too large; return whether."""
+    text = data
+    for n in range(way.ends.shape[0]):
+        square_ = squares[n]
+        if not square_ <= way.most[n]:
+            return False
+    for n in range(way.ends.shape[0]):
+        i, begin, end = way.ends[n], way.holes[n, 0], way.holes[n, 1]
+        if i < 0:
+            continue
+        if cython.compiled:
+            memcpy(cython.address(across.heard[i, 0, 0]), cython.address(text[begin]), end - begin)
+        else:
+            numbers = np.frombuffer(text[begin:end], np.float64)
+            across.heard[i].reshape(-1)[: len(numbers)] = numbers
+        across.is_heard[i] = 1
+    return True
 
 
 def drifting(agents: Agents) -> float:

@@ -104,7 +104,7 @@ def test_nothing_but_decisions_crosses_a_link_and_little_beside_them(tmp_path):
         assert bytes(y.astype(np.int8)) not in crossed
     assert n_checked > 3_000
     # The decisions do cross: the search would find what is there.
-    assert nodes[0]._told["b"][-80:] in crossed
+    assert b"".join(nodes[0]._told["b"])[-80:] in crossed
     for kept in (tap.up, tap.down):
         beside = len(kept) / rounds - 16 * (p + 1)
         assert 0 < beside < 200

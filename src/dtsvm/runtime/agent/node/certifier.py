@@ -99,18 +99,15 @@ class Certifier:
         self._looks: dict[str, _Look] = {}
         self._until = 0.0
         self._n_rounds = 0  # computed here since the network changed
-        self._next_look, self._seen = 0, -1  # when something is due, and sums as last looked at
+        self._seen = -1  # sums as last looked at
+        self._next_look = self._next_if_calm = 0.0  # when something is due
+        self.residual_tol = residual_tol(state.settings.tol)  # at which a certificate is worth it
 
     def begin(self, teams: list[Team]) -> None:
         """Begin anew after the network has changed."""
         self.teams = teams
-        self._n_rounds = self._next_look = 0
+        self._n_rounds, self._next_look, self._next_if_calm = 0, 0.0, 0.0
         self._looks = {team.group: _Look() for team in teams}
-
-    @property
-    def residual_tol(self) -> float:
-        """Residual at which a certificate is worth while."""
-        return residual_tol(self.state.settings.tol)
 
     @property
     def is_good(self) -> bool:
@@ -173,10 +170,10 @@ class Certifier:
         """Begin to certify where it is time for that: all are calm, or just to show progress."""
         self._n_rounds += 1
         age = self._n_rounds
-        changes = self.sums.changes
-        if not is_calm and age < self._next_look and self._seen == changes:
+        due = self._next_if_calm if is_calm else self._next_look
+        if age < due and self._seen == self.sums.changes and not self.veil.is_noisy:
             return  # nothing is due, and nothing has come
-        self._seen = changes  # what is begun here is looked at once more
+        self._seen = self.sums.changes  # what is begun here is looked at once more
         self.follow()
         for team in self.teams:
             look, wave = self._looks[team.group], self._wave(team)
@@ -192,7 +189,9 @@ class Certifier:
                 self._until = until if is_due else self._until
                 self._add(wave, self._found(team))
         self.follow()
-        self._next_look = min((look.milestone for look in self._looks.values()), default=0)
+        bad = [look for look in self._looks.values() if not look.is_good]
+        self._next_look = min((look.milestone for look in bad), default=inf)
+        self._next_if_calm = min((self._next_look, *(look.next_look for look in bad)))
 
     def is_waiting(self, now: float) -> bool:
         """Whether certificates are being made that may be ready in time."""

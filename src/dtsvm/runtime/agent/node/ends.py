@@ -37,7 +37,7 @@ class _Way(NamedTuple):
 
     pattern: Pattern
     bounds: dict[str, Bounds]
-    holes: list[tuple[int, int, int, float]]  # the end or -1, from, to, ‖q‖² that is allowed
+    way: Any  # for compiled code
 
 
 class Ends:
@@ -60,6 +60,7 @@ class Ends:
         self._kept_job: Any = None
         self._most: tuple[Any, Any, list[float]] = (None, None, [])  # ‖q‖² of each end
         self._ways: dict[str, _Way] = {}  # by neighbour
+        self._longest = np.zeros(0, np.int64), np.zeros(0)
         self._across = compiled.Across(np.zeros(0, np.int64), np.zeros(0), state.n_features + 1)
 
     @property
@@ -141,6 +142,16 @@ class Ends:
         for half in ends.used[np.isin(ends["owner"][ends.used], agents)].tolist():
             state.iterates.begin_end(half, ends["penalty"][half], zero)
 
+    def limit(self, longest: dict[int, float]) -> None:
+        """Have `are_short` say whether estimates are no longer than that, by agent."""
+        self._longest = np.array(list(longest), np.int64), np.array(list(longest.values()))
+        self._across.limit(*self._longest)
+
+    @property
+    def are_short(self) -> bool:
+        """Whether estimates were within their limits when something was last taken in."""
+        return bool(self._across.are_short)
+
     def reach(self, neighbour: str) -> bool:
         """Whether a node is at another end."""
         return neighbour in self._place
@@ -159,6 +170,7 @@ class Ends:
             np.array([before.get(half, np.inf) for half in halves], np.float64),
             state.n_features + 1,
         )
+        self._across.limit(*self._longest)
         self._read_penalties()
 
     def pull_anew(self) -> None:
@@ -224,25 +236,18 @@ class Ends:
         way = self._ways.get(neighbour)
         if way is None or way.pattern is not news.pattern or way.bounds is not bounds:
             way = self._ways[neighbour] = self._way(neighbour, news, bounds)
-        for hole, square in zip(way.holes, news.squares, strict=True):
-            if not square <= hole[3]:
-                return False
-        for i, begin, end, _ in way.holes:
-            if i >= 0:
-                compiled.hear_numbers(news.data, begin, end, self._across, i)
-        return True
+        is_good: bool = compiled.hear_numbers(news.data, news.squares, way.way, self._across)
+        return is_good
 
     def _way(self, neighbour: str, news: Numbers, bounds: dict[str, Bounds]) -> _Way:
         most = self._most_squares(bounds)
         places = self._place.get(neighbour, ())
         known = {(self.ends[i].key[2], self.ends[i].key[0]): i for i in places}
-        holes = []
-        for begin, end, pair, *_ in news.pattern.holes:
-            i = known.get(pair, -1)
-            if i >= 0 and self._told_to(i, news) is None:
-                i = -1
-            holes.append((i, begin, end, most[i] if i >= 0 else np.inf))
-        return _Way(news.pattern, bounds, holes)
+        ends = [known.get(hole.pair, -1) for hole in news.pattern.holes]
+        ends = [i if i >= 0 and self._told_to(i, news) is not None else -1 for i in ends]
+        allowed = np.array([most[i] if i >= 0 else np.inf for i in ends])
+        way = compiled.Way(news.pattern.places, np.array(ends, np.int64), allowed)
+        return _Way(news.pattern, bounds, way)
 
     def hear(self, neighbour: str, news: News | Numbers) -> None:
         """Have what a neighbour told taken in at the end of this round."""

@@ -113,9 +113,9 @@ class Inbox:
         news = pattern.read(data)
         if news is None or not mail.newest <= news.round < MOST_COUNT:
             return False
-        if news.round > self.counts()[1] + MOST_AHEAD:
+        if news.round > MOST_AHEAD and news.round > self.counts()[1] + MOST_AHEAD:
             return False
-        mail.put_numbers(news, now)
+        mail.keep(news, now, bool(news.squares))
         return True
 
     def _check(self, peer: str, data: bytes) -> tuple[Any, News]:

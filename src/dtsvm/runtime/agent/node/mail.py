@@ -69,13 +69,10 @@ class Mail:
             self.letters.clear()
         self.calm, self.is_settled = message.calm, message.is_settled
         self.roster_digest = message.roster_digest
-        self._keep(news, now, bool(news.values))
+        self.keep(news, now, bool(news.values))
 
-    def put_numbers(self, news: Numbers, now: float) -> None:
-        """Keep a message that says what the last one said, but for its round and numbers."""
-        self._keep(news, now, bool(news.squares))
-
-    def _keep(self, news: News | Numbers, now: float, has_values: bool) -> None:
+    def keep(self, news: News | Numbers, now: float, has_values: bool) -> None:
+        """Keep what was told, the two newest rounds of it."""
         round_ = self.newest = news.round
         self.heard_at = now
         if has_values and round_ > self.applied:
@@ -84,19 +81,15 @@ class Mail:
             if len(letters) > 2:
                 del letters[min(letters)]
 
-    def has_moved(self) -> bool:
-        """Whether it is further than when a round last ended here."""
-        has_moved, self.seen = self.newest > self.seen, self.newest
-        return has_moved
-
     def take(self, round_: int) -> News | Numbers | None:
         """Return this round's message, or else the newest that has not been used."""
-        if not self.letters:
+        letters = self.letters
+        if not letters:
             return None
-        news = self.letters.pop(round_, None) or self.letters.pop(max(self.letters))
+        news = letters.pop(round_, None) or letters.pop(max(letters))
         self.applied = news.round
-        if self.letters:
-            self.letters = {k: kept for k, kept in self.letters.items() if k > news.round}
+        if letters:
+            self.letters = {k: kept for k, kept in letters.items() if k > news.round}
         return news
 
     def forget(self) -> None:

@@ -17,6 +17,7 @@ from dtsvm.runtime.agent.node.holdings import Holding, Holdings
 from dtsvm.runtime.agent.node.identity import Identity, Nameless, Signer
 from dtsvm.runtime.agent.node.lanes import Lane, candidate_name, is_main
 from dtsvm.runtime.agent.node.mail import Mail
+from dtsvm.runtime.agent.node.pack import Pieces
 from dtsvm.runtime.agent.node.presence import Presence, Said
 from dtsvm.runtime.agent.node.roster import Roster
 from dtsvm.runtime.agent.node.timing import Timing
@@ -194,7 +195,7 @@ class Member:
         """Return a sign of life for every neighbour."""
         raise NotImplementedError
 
-    def _messages(self, told: dict[str, bytes]) -> dict[str, bytes]:
+    def _messages(self, told: dict[str, Pieces]) -> dict[str, bytes]:
         raise NotImplementedError
 
     def barred(self, now: float) -> dict[str, float]:

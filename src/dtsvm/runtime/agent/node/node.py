@@ -31,8 +31,8 @@ from dtsvm.runtime.agent.node.certifier import Certifier
 from dtsvm.runtime.agent.node.handover import Handover
 from dtsvm.runtime.agent.node.inbox import Inbox
 from dtsvm.runtime.agent.node.mail import MOST_ODD
-from dtsvm.runtime.agent.node.outbox import Head, Outbox
-from dtsvm.runtime.agent.node.pack import Packer
+from dtsvm.runtime.agent.node.outbox import Outbox
+from dtsvm.runtime.agent.node.pack import Packer, Pieces
 from dtsvm.runtime.agent.node.pattern import Numbers
 from dtsvm.runtime.agent.node.refuse import MOST_COUNT, News
 from dtsvm.runtime.agent.node.scaling import Scaler
@@ -80,12 +80,11 @@ class Node(Answers):
         self.messages_sent = self.bytes_sent = 0  # as the runtime counts them
         self.heard: list[str] = []  # in the last round
         self._heard_since: set[str] = set()
-        self._told: dict[str, bytes] = {}  # values of the last round, by neighbour
+        self._told: dict[str, Pieces] = {}  # values of the last round, by neighbour
         self._adapted: int | None = None
         self._followed = -1  # sums as last looked at
         self._changed_in = self._width = 0  # round of the network's last change; its radius
         self._bounds: dict[str, Bounds] = {}  # by task
-        self._longest: list[tuple[int, float]] = []  # estimate that is allowed, by slot
 
     # The network
 
@@ -97,8 +96,6 @@ class Node(Answers):
 
     def _adapt(self) -> None:
         """Rebuild links and global numbers after the roster changed."""
-        if self._adapted == self.roster.digest:
-            return
         teams = adapt(self.name, self.roster, self.holdings, self.ends, self.personal)
         self.sums.begin(teams)
         self.balancer.begin(teams)
@@ -115,7 +112,7 @@ class Node(Answers):
             for task in tasks
         }
         slots = ((self.holdings[task].slot, one) for task, one in self._bounds.items())
-        self._longest = [(slot, one.most_estimate) for slot, one in slots]
+        self.ends.limit({slot: one.most_estimate for slot, one in slots})
         self._width = max(reached.values())
         self._adapted = self.roster.digest
         self._wake()
@@ -140,9 +137,10 @@ class Node(Answers):
         self.now = now
         if not self.presence.is_announced(now):
             self._announce(now)
-        self._adapt()
-        ahead = max((self.mail[name].newest for name in self.present), default=0)
-        self.round = min(max(self.round + 1, ahead), MOST_COUNT - 1)
+        if self._adapted != self.roster.digest:
+            self._adapt()
+        rounds = [self.mail[name].newest for name in self.presence.present]
+        self.round = min(max([self.round + 1, *rounds]), MOST_COUNT - 1)
         has_new_level = self.sums.changes != self._followed and self._follow_sums()
         if self.state.is_stale:
             self.ends.prepare()
@@ -197,22 +195,22 @@ class Node(Answers):
             for name, mail in self.mail.items()
         )
 
-    def _messages(self, told: dict[str, bytes]) -> dict[str, bytes]:
-        head = Head(self.presence.incarnation, self.round, min(self.calm, 2**31), self.is_settled)
-        return self.outbox.messages(head, told)
+    def _messages(self, told: dict[str, Pieces]) -> dict[str, bytes]:
+        standing = min(self.calm, 2**31), self.is_settled
+        return self.outbox.messages(self.presence.incarnation, self.round, standing, told)
 
     def is_complete(self) -> bool:
         """Whether every neighbour that is waited for has been heard this round."""
-        is_waited = False
-        for name in self.present:
+        is_waited, present, round_ = False, self.presence.present, self.round
+        for name in present:
             mail = self.mail[name]
             if not (mail.is_late or mail.is_settled):
-                if mail.newest < self.round:
+                if mail.newest < round_:
                     return False
                 is_waited = True
-        if is_waited or not self.present or self.is_settled:
+        if is_waited or not present or self.is_settled:
             return True
-        return any(self.mail[name].letters for name in self.present)
+        return any(self.mail[name].letters for name in present)
 
     def finish(self, now: float) -> None:
         """Take in what was heard, and see whether all is calm."""
@@ -223,8 +221,8 @@ class Node(Answers):
         for name in self.present:
             mail = self.mail[name]
             news = mail.take(round_)
-            is_in_time, has_moved = mail.newest >= round_, mail.has_moved()
-            mail.is_late = not (is_in_time or mail.is_settled)
+            is_in_time, has_moved = mail.newest >= round_, mail.newest > mail.seen
+            mail.seen, mail.is_late = mail.newest, not (is_in_time or mail.is_settled)
             # A neighbour with which no task is shared says nothing but how far it is.
             if is_in_time or (has_moved and not self.ends.reach(name)):
                 self._heard_since.add(name)
@@ -232,16 +230,18 @@ class Node(Answers):
                 self.heard.append(name)
                 self._heard_since.add(name)
         self.residual = self.ends.take_in()
-        self._check_estimates()
+        if not self.ends.are_short:
+            self._check_estimates()
         self._grow_older(check, now)
         self._count_calm()
-        self.certifier.look(self._is_calm, now + self.timing.round_seconds)
-        self.is_settled = self._is_at_rest
+        is_calm = self._is_calm
+        self.certifier.look(is_calm, now + self.timing.round_seconds)
+        self.is_settled = is_calm and self._is_at_rest
 
     def _hear(self, name: str, news: News | Numbers, check: int, now: float) -> bool:
         """Have what a neighbour told taken in, if the data allow it; return whether."""
         bare = news if isinstance(news, Numbers) and not self.veil.is_noisy else None
-        if bare and self.ends.hear_numbers(name, bare, self._bounds):
+        if bare is not None and self.ends.hear_numbers(name, bare, self._bounds):
             self.mail[name].n_odd = 0
             return True
         if not self._is_allowed(name, news, now):
@@ -264,9 +264,6 @@ class Node(Answers):
 
     def _check_estimates(self) -> None:
         """Begin anew if an estimate is one that the data do not allow, or not finite."""
-        norm = self.state.tables.agents["norm"]
-        if all(norm[slot] <= most for slot, most in self._longest):
-            return
         for task, bounds in self._bounds.items():
             x = self.state.estimate(self.holdings[task].slot)
             is_near = self.veil.is_noisy or bounds.allow_estimate(x)
@@ -280,9 +277,10 @@ class Node(Answers):
 
     def _grow_older(self, check: int, now: float) -> None:
         """Count the round, and begin a check if it is time."""
-        if self._age == self.state.age + 1:
+        age = self._age
+        if age == self.state.age + 1:
             take_snapshot(self.state)
-        self.state.age = max(self._age, 0)
+        self.state.age = max(age, 0)
         if check and check != self.balancer.check:
             revise(self.state, check)
             self.state.pull_anew()
@@ -331,8 +329,10 @@ class Node(Answers):
     @property
     def _is_calm(self) -> bool:
         """Whether all are calm, as far as can be told; noise never is, and ends by its budget."""
+        if self.calm <= self._width:
+            return self.veil.is_noisy
         is_known = self.scaler.is_known and self.handover.is_known  # all that it depends on
-        return self.veil.is_noisy or (self.calm > self._width and is_known)
+        return self.veil.is_noisy or is_known
 
     def _count_calm(self) -> None:
         """C ← 1 + min(c, c of the neighbours) while calm: c turns of calm as far as c links.

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.inbox import digest
 from dtsvm.runtime.agent.node.mail import Mail
+from dtsvm.runtime.agent.node.pack import Pieces
 from dtsvm.runtime.agent.node.refuse import PROTOCOL
 from dtsvm.runtime.agent.node.roster import Roster
 from dtsvm.runtime.agent.node.summing import Summing
 
-__all__ = ["Head", "Outbox"]
+__all__ = ["Outbox"]
 
 ROUND_TAG = 0x30  # field 6, a varint
-
-
-class Head(NamedTuple):
-    """What every message of a node says of it now."""
-
-    incarnation: int
-    round: int
-    calm: int
-    is_settled: bool
 
 
 @dataclass
@@ -51,20 +42,26 @@ class Outbox:
         self._who: tuple[tuple[int, int], bytes] = ((-1, -1), b"")
         self._standing: tuple[tuple[int, bool], bytes] = ((-1, False), b"")
 
-    def messages(self, head: Head, told: dict[str, bytes]) -> dict[str, bytes]:
-        """Return a message for every neighbour; `told` has the values, packed."""
-        known = head.incarnation, self.roster.digest
-        if self._who[0] != known:
-            self._who = known, self._same(*known)
-        standing = head.calm, head.is_settled
+    def messages(
+        self, incarnation: int, round_: int, standing: tuple[int, bool], told: dict[str, Pieces]
+    ) -> dict[str, bytes]:
+        """Return a message for every neighbour; `told` has the values, packed.
+
+        `standing` is what it says of its calm, and whether it has settled.
+        """
+        roster, parcels = self.roster.digest, self.sums.parcels
+        if self._who[0] != (incarnation, roster):
+            self._who = (incarnation, roster), self._same(incarnation, roster)
         if self._standing[0] != standing:
-            now = wire.Message(calm=head.calm, is_settled=head.is_settled)
+            now = wire.Message(calm=standing[0], is_settled=standing[1])
             self._standing = standing, now.SerializeToString()
-        top = self._who[1] + _counted(head.round) + self._standing[1]
-        return {
-            name: top + told.get(name, b"") + self.sums.parcels(name) + self._news(mail)
-            for name, mail in self.mail.items()
-        }
+        top = self._who[1] + _counted(round_) + self._standing[1]
+        out = {}
+        for name, mail in self.mail.items():
+            is_told = mail.roster_digest == roster and mail.heard_at is not None
+            news = b"" if is_told else self._news(mail)
+            out[name] = b"".join((top, *told.get(name, ()), parcels(name), news))
+        return out
 
     def _same(self, incarnation: int, roster_digest: int) -> bytes:
         """Return what every message says until the network changes; the protocol comes first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -10,9 +11,10 @@ from dtsvm.rounds import State
 from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.ends import End, Ends
 
-__all__ = ["Packer"]
+__all__ = ["Packer", "Pieces"]
 
 Group = Callable[[str], str]
+Pieces = list[bytes | memoryview]
 
 
 class Packer:
@@ -22,34 +24,43 @@ class Packer:
         self.ends, self.group = ends, group
         self._state: State = ends.state
         self._made_for: list[End] | None = None
-        self._frames: list[tuple[str, int, bytes]] = []  # neighbour, parts, what precedes numbers
+        self._wire = ends.told  # the numbers as they are sent
+        self._places: dict[str, list[int]] = {}  # ends, by neighbour
+        self._pieces: dict[str, Pieces] = {}  # all that neighbours are told
 
-    def pack(self, check: int, wants: Callable[[str], bool]) -> dict[str, bytes]:
-        """Return q of every end, by neighbour; x and z to those who want them for a check."""
+    def pack(self, check: int, wants: Callable[[str], bool]) -> dict[str, Pieces]:
+        """Return q of every end, by neighbour; x and z to those who want them for a check.
+
+        Pieces of a message are put one after another; numbers stay where the ends have them.
+        """
         if self._made_for is not self.ends.ends:
             self._frame()
-        told = self.ends.told.astype("<f8", copy=False)
-        out: dict[str, bytes] = {}
-        for i, (name, parts, frame) in enumerate(self._frames):
-            if check and wants(name):
-                data = self._measured(self.ends.ends[i], parts, check)
-            else:
-                data = frame + told[i, :parts].tobytes()
-            out[name] = out[name] + data if name in out else data
-        return out
+        if sys.byteorder != "little":
+            self._wire[:] = self.ends.told
+        if not check:
+            return self._pieces
+        return {
+            name: [self._measured(i, check) for i in self._places[name]] if wants(name) else pieces
+            for name, pieces in self._pieces.items()
+        }
 
     def _frame(self) -> None:
         """Write every end's value once, and keep what comes before its numbers."""
         length = 8 * (self._state.n_features + 1)
         self._made_for = self.ends.ends
-        self._frames = []
-        for end in self._made_for:
+        self._wire = self.ends.told.astype("<f8", copy=False)
+        self._places, self._pieces = {}, {}
+        for i, end in enumerate(self._made_for):
             parts = _parts(end)
             whole = self._value(end, 0, bytes(parts * length))
-            self._frames.append((end.key[1], parts, whole[: -parts * length]))
+            numbers = self._wire[i, :parts].data.cast("B")
+            self._places.setdefault(end.key[1], []).append(i)
+            self._pieces.setdefault(end.key[1], []).extend((whole[: -parts * length], numbers))
 
-    def _measured(self, end: End, parts: int, check: int) -> bytes:
+    def _measured(self, i: int, check: int) -> bytes:
         """Return x and z of an end instead of q, so that the other can see both residuals."""
+        end = self.ends.ends[i]
+        parts = _parts(end)
         halves, agents = self._state.tables.ends, self._state.tables.agents
         x = agents["estimate"][halves["owner"][end.half], :parts]
         z = halves["state"][end.half, :parts]

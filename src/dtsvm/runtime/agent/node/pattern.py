@@ -23,6 +23,7 @@ __all__ = ["Numbers", "Pattern", "read_varint"]
 ROUND, VALUES, NUMBERS = 6, 11, 6  # fields of a message, and of a value in it
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 Field = tuple[int, int, int]  # its number, and where its content begins and ends
+_new = tuple.__new__  # of a named tuple, without a detour
 
 
 class Hole(NamedTuple):
@@ -39,10 +40,10 @@ class Pattern(NamedTuple):
     """What is the same in many messages of a neighbour."""
 
     known: tuple[int, int]  # roster and sums for which it was checked
-    like: bytes  # the message that was checked
     round: tuple[int, int]
     holes: list[Hole]
     places: NDArray[np.int64]  # where the holes are, (n, 2)
+    like: Any  # the message that was checked, and these, for compiled code
 
     @classmethod
     def of(cls, data: bytes, message: Any, news: News, known: tuple[int, int]) -> Pattern | None:
@@ -64,21 +65,21 @@ class Pattern(NamedTuple):
             for place, (pair, told) in zip(numbers, news.values.items(), strict=True)
         ]
         places = np.array(numbers, np.int64).reshape(-1, 2)
-        return cls(known, data, round_, holes, places)
+        return cls(known, round_, holes, places, compiled.Like(data, round_, places))
 
     def read(self, data: bytes) -> Numbers | None:
         """Return what a message says if it is one of these and its numbers are finite."""
-        found = compiled.read_like(data, self.like, self.round, self.places)
-        return None if found is None else Numbers(found[0], data, self, found[1])
+        found = compiled.read_like(data, self.like)
+        return None if found is None else _new(Numbers, (*found, data, self))
 
 
-class Numbers:
+class Numbers(NamedTuple):
     """A message read by a pattern: its numbers stay where they came until they are used."""
 
-    __slots__ = ("data", "pattern", "round", "squares")
-
-    def __init__(self, round_: int, data: bytes, pattern: Pattern, squares: list[float]) -> None:
-        self.round, self.data, self.pattern, self.squares = round_, data, pattern, squares
+    round: int
+    squares: list[float]
+    data: bytes
+    pattern: Pattern
 
     @property
     def values(self) -> dict[Pair, Told]:

@@ -87,12 +87,10 @@ class Summing:
         """Return what a neighbour is told of all sums, packed."""
         if self.epoch != self.roster.digest:
             return b""
-        changes = self.changes
-        last, packed = self._packed.get(neighbour, (-1, b""))
-        if last != changes:
-            packed = self._pack(neighbour)
-            self._packed[neighbour] = changes, packed
-        return packed
+        last = self._packed.get(neighbour)
+        if last is None or last[0] != self.changes:
+            last = self._packed[neighbour] = self.changes, self._pack(neighbour)
+        return last[1]
 
     def _pack(self, neighbour: str) -> bytes:
         message = wire.Message()

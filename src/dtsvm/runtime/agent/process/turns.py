@@ -104,7 +104,7 @@ class Turns:
 
     def _rests(self) -> bool:
         """Whether there is nothing to compute; then the model is written before anything else."""
-        is_done = self.node.is_settled or self._is_at_limit
+        is_done = self.node.is_settled or (self.max_rounds is not None and self._is_at_limit)
         if is_done and not self._is_tried:
             self._is_tried = True
             self._write()

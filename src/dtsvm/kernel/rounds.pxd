@@ -10,7 +10,7 @@ ctypedef const unsigned char* Text
 
 cdef double INF, AHEAD, SCALE, BAND, MOST, LEAST, BIAS_LEAST, BIAS_MOST, LEVEL_LEAST, LEVEL_MOST
 cdef double TINY, RIDGE, MOST_LEAP
-cdef Int HARD, CARE, MOST_CARE, FIRST_CHECK, LAST_CHECK, WARM_FIRST, TAIL, FIRST_LEAP, SPAN, WARM_SPAN, N_SHOWN
+cdef Int HARD, CARE, MOST_CARE, FIRST_CHECK, LAST_CHECK, WARM_FIRST, TAIL, FIRST_APART, GROWTH, FIRST_LEAP, SPAN, WARM_SPAN, N_SHOWN
 cdef Int NEVER, STEPS, N_PRODUCTS
 
 @cython.final
@@ -50,7 +50,8 @@ cdef class Sets:
     cdef const long long[::1] number, node, part
     cdef readonly object arrays
     cdef double[::1] share, total_box, column, total, gamma, level
-    cdef double[:, ::1] by_node, certified
+    cdef double[:, ::1] by_node, certified, ended
+    cdef unsigned char[::1] is_silent
 
 @cython.final
 cdef class Past:
@@ -103,7 +104,7 @@ cdef class Job:
     cdef double[:, ::1] log
     cdef const unsigned char[:, :, ::1] heard
     cdef double shrink, floor, kappa, residual_tol, gap_tol, next_look, heavy, long, primal, dual, far, moves
-    cdef Int max_sweeps, max_free, age, begun, done, looks, all_looks
+    cdef Int max_sweeps, max_free, age, begun, done, looks, all_looks, most
     cdef bint has_checks, is_certified, is_converged
 
 # An agent
@@ -248,7 +249,7 @@ cdef void loosen(Agents agents) noexcept nogil
 @cython.locals(n=Int, a=Int, k=Int, h=Int, g=Int, found=double)
 cdef void take_care(Int age, Agents agents, Ends ends) noexcept nogil
 cpdef void revise(Int age, Agents agents, Ends ends) noexcept nogil
-@cython.locals(s=Int, n=Int, j=Int, k=Int, first=Int, has_leapt=bint, has_products=bint)
+@cython.locals(s=Int, n=Int, j=Int, k=Int, first=Int, has_leapt=bint, has_products=bint, has_none=bint)
 cdef void check(Int age, Rows rows, Agents agents, Ends ends, Sets sets, Past past) noexcept nogil
 
 # The certificate
@@ -282,7 +283,12 @@ cdef double feasible(Sums sums, Int t, bint is_shared) noexcept nogil
 cdef void judge(Int n_teams, double[::1] reg, Sums sums) noexcept nogil
 @cython.locals(j=Int)
 cdef double weights_square(double[::1] v) noexcept nogil
-cpdef object certify_set(Int s, Rows rows, Agents agents, Sets sets, Sums sums)
+@cython.locals(s=Int, view=double[:, ::1])
+cpdef object certify_sets(Rows rows, Agents agents, Sets sets, Sums sums)
+@cython.locals(s=Int, view=double[::1])
+cpdef object spread(Agents agents, Sets sets, Sums sums)
+@cython.locals(k=Int, a=Int, t=Int, j=Int)
+cdef double farthest(Int s, Agents agents, Sets sets, Sums sums) noexcept nogil
 cpdef object bound(Int n_teams, double[::1] reg, Sums sums)
 
 # The loop
@@ -307,6 +313,16 @@ cpdef object close_round(Rows rows, Agents agents, Ends ends, Sets sets, Past pa
 cpdef bint is_over(Job job) noexcept nogil
 @cython.locals(looks=Int, n=Int)
 cpdef object run(Rows rows, Agents agents, Ends ends, Sets sets, Past past, Work work, Sums sums, Job job)
+cpdef Int next_look_apart(Int done) noexcept nogil
+cpdef double gap_apart(double objective, double lower, double box) noexcept nogil
+@cython.locals(is_over_now=bint)
+cpdef object run_apart(Rows rows, Agents agents, Ends ends, Sets sets, Past past, Work work, Sums sums, Job job)
+@cython.locals(looks=Int, n=Int)
+cdef void round_apart(Rows rows, Agents agents, Ends ends, Sets sets, Past past, Work work, Job job) noexcept nogil
+@cython.locals(n_rounds=Int, s=Int, is_good=bint)
+cdef void look_apart(Rows rows, Agents agents, Sets sets, Sums sums, Job job) noexcept nogil
+@cython.locals(kept=Int, n=Int)
+cdef void silence(Agents agents, Ends ends, Sets sets)
 @cython.locals(k=Int, h=Int, i=Int, j=Int, found=Int)
 cdef void join(const long long[::1] ids, const long long[::1] owner, const long long[::1] twin, const unsigned char[::1] chosen, long long[::1] root, long long[::1] number) noexcept nogil
 

@@ -50,7 +50,7 @@ __all__ = [
     "average",
     "bound",
     "carry",
-    "certify_set",
+    "certify_sets",
     "close_round",
     "conclude",
     "constants",
@@ -59,6 +59,7 @@ __all__ = [
     "decide_leap",
     "decide_level",
     "fill_blocks",
+    "gap_apart",
     "has_avx2",
     "hear_numbers",
     "is_check_due",
@@ -76,6 +77,7 @@ __all__ = [
     "measure_nodes",
     "measure_set",
     "next_check",
+    "next_look_apart",
     "note_end",
     "order_by",
     "pull",
@@ -85,11 +87,13 @@ __all__ = [
     "renew",
     "revise",
     "run",
+    "run_apart",
     "send",
     "set_graph",
     "snapshot_place",
     "snapshot_plan",
     "solve_rows",
+    "spread",
     "squared_norms",
     "sum_of_nodes",
     "take_in",
@@ -119,6 +123,7 @@ HARD = 300  # sweeps in a round that an agent whose bias no link holds should no
 CARE, MOST_CARE = 10, 100  # times the usual sweeps, where residuals grow
 TINY = 1e-300
 
+FIRST_APART, GROWTH = 5, 8  # sets apart are looked at an eighth of all rounds later
 FIRST_LEAP = 40  # no leap at an earlier check, unless warm
 STEPS = 6  # between snapshots
 SPAN, WARM_SPAN = 5, 9  # how many tenths of the rounds since the last check they cover
@@ -232,6 +237,7 @@ class Sets:
     show that count for the balance
     share : A_t / A by team. total_box : Σ box of a set's rows
     number, node, part : an agent's set, node and team among all, by slot
+    is_silent : which sets have ended. ended : (·, 4), how: see `run_apart`
     order : the agents sorted by set, node and task
     """
 
@@ -260,6 +266,10 @@ class Sets:
         self.column, self.total = np.zeros(most), np.zeros(N_SHOWN + N_PRODUCTS)
         self.gamma, self.level = np.zeros(STEPS), np.zeros(3)
         self.certified = np.zeros((len(columns["total_box"]), 2))  # objective and bound
+        arrays["is_silent"] = np.zeros(n_sets, np.uint8)
+        self.is_silent = arrays["is_silent"]
+        arrays["ended"] = np.zeros((n_sets, 4))
+        self.ended = arrays["ended"]
 
 
 class Past:
@@ -397,7 +407,7 @@ class Job:
         self.age, self.begun = int(pace["age"]), int(pace["begun"])
         self.residual_tol, self.gap_tol = pace["residual_tol"], pace["gap_tol"]
         self.next_look = pace["next_look"]
-        self.heavy, self.long = pace["heavy"], pace["long"]
+        self.heavy, self.long, self.most = pace["heavy"], pace["long"], int(pace.get("most", 0))
         self.done = 0  # rounds
         self.looks = 0  # at rows, in the last round
         self.all_looks = 0
@@ -1617,7 +1627,8 @@ def check(age: int, rows: Rows, agents: Agents, ends: Ends, sets: Sets, past: Pa
     if has_products:
         keep_estimates(agents, past)
     for s in range(sets.set_agent.shape[0] - 1):
-        if sets.node_noted[sets.set_node[s]] == sets.node_noted[sets.set_node[s + 1]]:
+        has_none = sets.node_noted[sets.set_node[s]] == sets.node_noted[sets.set_node[s + 1]]
+        if has_none or sets.is_silent[s]:
             continue
         n = measure(s, sets, ends, past, has_products)
         add_up(sets, n)
@@ -1932,10 +1943,45 @@ def weights_square(v: Floats) -> float:
     return total
 
 
-def certify_set(s: int, rows: Rows, agents: Agents, sets: Sets, sums: Sums) -> tuple[float, float]:
-    """Return the objective of set s at its agents' average, and a bound on the optimum."""
-    certify(s, rows, agents, sets, sums)
-    return float(sums.objective), float(sums.bound)
+def certify_sets(rows: Rows, agents: Agents, sets: Sets, sums: Sums) -> Floats:
+    """Return every set's objective at its agents' average, and a bound on the optimum: (set, 2)."""
+    out = np.zeros((sets.set_agent.shape[0] - 1, 2))
+    view = out
+    for s in range(view.shape[0]):
+        certify(s, rows, agents, sets, sums)
+        view[s, 0], view[s, 1] = sums.objective, sums.bound
+    return out
+
+
+def spread(agents: Agents, sets: Sets, sums: Sums) -> Floats:
+    """Return how far an agent of each set is from its team's mean at most, over the mean's length.
+
+    Both are of w₀ + w_t, biases as well.
+    """
+    out = np.zeros(sets.set_agent.shape[0] - 1)
+    view = out
+    for s in range(view.shape[0]):
+        average(s, sets, agents, sums)
+        view[s] = farthest(s, agents, sets, sums)
+    return out
+
+
+def farthest(s: int, agents: Agents, sets: Sets, sums: Sums) -> float:
+    """The same of set s, whose average has just been made."""
+    worst = 0.0
+    for k in range(sets.set_agent[s], sets.set_agent[s + 1]):
+        a = sets.agents[k]
+        if agents.is_relay[a]:
+            continue
+        t = sets.team[a]
+        far = length = 0.0
+        for j in range(sums.common.shape[0]):
+            mean = sums.common[j] + sums.specific[t, j]
+            far += square(agents.estimate[a, 0, j] + agents.estimate[a, 1, j] - mean)
+            length += mean * mean
+        if far > 0.0:
+            worst = max(worst, sqrt(far / max(length, TINY)))
+    return worst
 
 
 def bound(n_teams: int, reg: Floats, sums: Sums) -> tuple[float, float]:
@@ -2086,6 +2132,82 @@ def run(
             close(rows, agents, ends, sets, past, sums, job)
             if job.looks >= job.heavy:
                 break
+
+
+def next_look_apart(done: int) -> int:
+    """Return after which round sets that train apart are looked at again."""
+    return done + max(FIRST_APART, done // GROWTH)
+
+
+def gap_apart(objective: float, lower: float, box: float) -> float:
+    """Return a set's gap, against its bound or, if all its rows fit, against its total box."""
+    return max(0.0, (objective - lower) / max(lower, 1e-6 * box, TINY))
+
+
+def run_apart(
+    rows: Rows, agents: Agents, ends: Ends, sets: Sets, past: Past, work: Work, sums: Sums,
+    job: Job,
+) -> None:  # fmt: skip
+    """Run rounds of sets that have nothing to do with each other, each until it is certified.
+
+    A set whose gap is small and whose agents agree falls silent: its agents and links drop out, and
+    the others go on. What a set does is what it would do by itself. After `job.most` rounds all end.
+
+    `sets.ended` has the rounds after which a set ended, its objective, its gap, and whether that is
+    small enough.
+    """
+    is_over_now = agents.used.shape[0] == 0
+    while not is_over_now:
+        with cython.nogil:
+            while job.begun + job.done < job.next_look and job.done < job.log.shape[0]:
+                round_apart(rows, agents, ends, sets, past, work, job)
+            if job.begun + job.done >= job.next_look:
+                look_apart(rows, agents, sets, sums, job)
+        silence(agents, ends, sets)
+        is_over_now = agents.used.shape[0] == 0 or job.done == job.log.shape[0]
+        is_over_now = is_over_now or job.all_looks > job.long
+
+
+def round_apart(
+    rows: Rows, agents: Agents, ends: Ends, sets: Sets, past: Past, work: Work, job: Job
+) -> None:
+    looks = 0
+    for n in range(agents.used.shape[0]):
+        looks += local_step(agents.used[n], rows, agents, ends, work, job, job.age + job.done)
+    job.looks = looks
+    finish_round(rows, agents, ends, sets, past, job)
+
+
+def look_apart(rows: Rows, agents: Agents, sets: Sets, sums: Sums, job: Job) -> None:
+    """Certify every set that is not silent; those that are done, or out of rounds, end."""
+    n_rounds = job.begun + job.done
+    for s in range(sets.set_agent.shape[0] - 1):
+        if sets.is_silent[s]:
+            continue
+        certify(s, rows, agents, sets, sums)
+        gap = gap_apart(sums.objective, sums.bound, sets.total_box[s])
+        is_good = gap <= job.gap_tol and farthest(s, agents, sets, sums) <= job.residual_tol
+        if is_good or n_rounds >= job.most:
+            sets.is_silent[s] = 1
+            sets.ended[s, 0], sets.ended[s, 1], sets.ended[s, 2] = n_rounds, sums.objective, gap
+            sets.ended[s, 3] = 1.0 if is_good else 0.0
+    job.next_look = min(next_look_apart(n_rounds), job.most)
+
+
+def silence(agents: Agents, ends: Ends, sets: Sets) -> None:
+    """Let the agents and links of silent sets drop out."""
+    kept = 0
+    for n in range(agents.used.shape[0]):
+        if not sets.is_silent[sets.number[agents.used[n]]]:
+            agents.used[kept] = agents.used[n]
+            kept += 1
+    agents.used = agents.used[:kept]
+    kept = 0
+    for n in range(ends.firsts.shape[0]):
+        if not sets.is_silent[sets.number[ends.owner[ends.firsts[n]]]]:
+            ends.firsts[kept] = ends.firsts[n]
+            kept += 1
+    ends.firsts = ends.firsts[:kept]
 
 
 def agreeing(n: int, ids: Ints, columns: dict[str, NDArray[Any]]) -> tuple[Ints, Ints]:

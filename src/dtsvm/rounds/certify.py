@@ -60,7 +60,5 @@ def certify(
 def certificates(state: State, plan: Plan | None = None) -> list[Certificate]:
     """Certify every set of agents that agrees among itself, or those in a plan of some."""
     plan = plan or state.plan
-    return [
-        Certificate(*compiled.certify_set(s, plan.rows, plan.agents, plan.sets, plan.sums))
-        for s in range(len(plan.parts))
-    ]
+    found = compiled.certify_sets(plan.rows, plan.agents, plan.sets, plan.sums)
+    return [Certificate(*each) for each in found.tolist()]

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dtsvm.kernel import compiled
+from dtsvm.rounds.penalty import LIGHT
 from dtsvm.rounds.tables import Tables
 
 __all__ = ["Iterates", "zero_sum"]
@@ -83,6 +84,10 @@ class Iterates:
     def set_level(self, agents: Slots, level: Floats) -> None:
         """Set how hard the links of these agents pull, see `kernel.decide_level`."""
         self.agents.open("level")[agents] = level
+
+    def lighten(self, agents: Slots) -> None:
+        """Let the links of agents that begin pull as in lanes of a choice: see `penalty`."""
+        self.agents.open("level")[agents, 2] = LIGHT
 
     def merge_levels(self, parts: list[Slots]) -> None:
         """Give sets that have just met one level: the geometric mean of theirs."""

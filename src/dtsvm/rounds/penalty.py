@@ -9,39 +9,41 @@ Where C is tiny and rows are few a bias has far to go and little that drives it,
 of a choice begin with ½ ρ min(1/σ², 8 n̄ C (1/ε₁ + 1/ε₂)), see `light_bias`.
 `kernel.decide_level` then looks, at checks, at what links really carry: multipliers of length
 ‖λ‖ for classifiers of length ‖x‖, so the scale of a penalty is ‖λ‖ / ‖x‖. It is 2½ times that at
-first; later, when the tail of the iteration shows itself, more while linked agents disagree more
-than they still move and less while they disagree less, up to a factor of 4. The checks are finitely
-many, so from some round on the penalties are fixed and the convergence of the relaxed
-Peaceman-Rachford iteration applies (Eckstein & Bertsekas, 1992; with lost messages Bastianello,
-Carli, Schenato & Todescato, 2021).
+first, in lanes of a choice 0.4 times as much: there x is wanted roughly and may have far to go, and
+agents that agree long before they are right go slowly. Later, when the tail of the iteration shows
+itself, more while linked agents disagree more than they still move and less while they disagree
+less, up to a factor of 4. The checks are finitely many, so from some round on the penalties are
+fixed and the convergence of the relaxed Peaceman-Rachford iteration applies (Eckstein & Bertsekas,
+1992; with lost messages Bastianello, Carli, Schenato & Todescato, 2021).
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
-from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csc_array, diags_array
 from scipy.sparse.linalg import splu
 
-__all__ = ["light_bias", "link_flow", "start_penalty"]
+__all__ = ["LIGHT", "light_bias", "link_flow", "start_penalty"]
 
+Floats = NDArray[np.float64]
 DENSE_NODES, PROBES = 200, 32
+LIGHT = 0.4  # what lanes of a choice take for what the tail will teach: see `kernel.decide_level`
 
 
 def start_penalty(
-    flow: float, C: float, reg: tuple[float, float], n_agents: float, mean_square: float
-) -> tuple[float, float]:
-    """Return ρ of the weights and of the bias to begin with, in the units of the step."""
-    weights = 9.0 * flow * sqrt(C * sqrt(reg[0] * reg[1]) / n_agents)
-    return weights, 0.5 * weights / mean_square
+    flow: Floats, C: Floats, reg: tuple[Floats, Floats], n_agents: Floats, mean_square: Floats
+) -> Floats:
+    """Return ρ of the weights and of the bias to begin with, (agent, 2), in units of the step."""
+    weights = 9.0 * flow * np.sqrt(C * np.sqrt(reg[0] * reg[1]) / n_agents)
+    return np.stack([weights, 0.5 * weights / mean_square], axis=-1)
 
 
-def light_bias(box: float, reg: tuple[float, float], mean_square: float) -> float:
+def light_bias(box: Floats, reg: tuple[Floats, Floats], mean_square: Floats) -> Floats:
     """What share of its usual penalty a bias begins with, if Σ box of an agent's rows is `box`."""
-    return min(1.0, 8.0 * box * (1.0 / reg[0] + 1.0 / reg[1]) * mean_square)
+    return np.minimum(1.0, 8.0 * box * (1.0 / reg[0] + 1.0 / reg[1]) * mean_square)
 
 
 def link_flow(n_nodes: int, links: NDArray[np.int64]) -> float:

@@ -145,11 +145,11 @@ def derive(
     elsewhere: Elsewhere,
     parts: tuple[Slots, Slots],
     has_offset: NDArray[np.uint8],
-    has_light_bias: bool = False,
+    is_light: bool = False,
 ) -> Plan:
     """Derive the plan for the tables as they are, from `find_parts`; `has_offset` is by slot.
 
-    `has_light_bias` : whether biases begin as `penalty.light_bias` says.
+    `is_light` : whether links pull lightly, as in lanes of a choice: see `penalty`.
     """
     capacity, used = tables.agents.capacity, tables.agents.used
     row_order = tables.lay_rows(used)
@@ -162,14 +162,13 @@ def derive(
     firsts = ids[ids < twin[ids]]
     size = _sizes(tables, used, parts[0], elsewhere)
     sets, set_number = _split(used, parts[0])
-    masses = _set_sums(tables, sets, row_order, elsewhere)
-    square = _squares(tables, sets, masses, elsewhere)
+    masses = _set_sums(tables, (sets, set_number), row_order, elsewhere)
+    square = _squares(tables, set_number, masses, elsewhere)
     ends_over = partial(_end_record, tables, settings, end_order)
     ends = ends_over(firsts)
     start = _start_penalties(tables, settings, (sets, set_number, ends), (size, square), elsewhere)
-    boxes = [box for _, _, box in masses]
-    if has_light_bias:
-        _lighten(start, tables, (sets, boxes, size, square))
+    if is_light:
+        _lighten(start, tables, (sets, set_number, masses[:, 2], size, square))
     reg = _regularisers(tables, square)
     columns = {
         **{name: tables.agents.open(name) for name in ITERATES},
@@ -182,7 +181,7 @@ def derive(
         tables, used, firsts, sets, *parts, size, _traffic(tables, firsts),
         tables.record(row_order),
         compiled.Agents(columns), ends, n_rows, row_order, end_order, start, reg,
-        boxes, (columns, ends_over), set_number,
+        masses[:, 2].tolist(), (columns, ends_over), set_number,
     )  # fmt: skip
 
 
@@ -258,47 +257,62 @@ def row_sums(tables: Tables, agents: Slots) -> Floats:
 
 
 def _set_sums(
-    tables: Tables, sets: list[Slots], row_order: NDArray[np.int32], elsewhere: Elsewhere
-) -> list[tuple[int, float, float]]:
-    """Count every set's rows and add up their ‖x‖² and boxes: of many rows, agent by agent."""
+    tables: Tables,
+    who: tuple[list[Slots], Slots],
+    row_order: NDArray[np.int32],
+    elsewhere: Elsewhere,
+) -> Floats:
+    """Count every set's rows and add up their ‖x‖² and boxes, (set, 3): of many, agent by agent."""
+    sets, number = who
     found = elsewhere.row_sums
     if found is None and len(row_order) <= MANY_ROWS:
-        return [_few_sums(tables, agents, row_order, elsewhere.rows) for agents in sets]
+        if elsewhere.rows:
+            each = [_known_sums(tables, agents, elsewhere.rows) for agents in sets]
+            return np.array(each).reshape(-1, 3)
+        return _few_sums(tables, (len(sets), number), row_order)
     if found is None:
         found = np.zeros((tables.agents.capacity, 3))
         found[tables.agents.used] = row_sums(tables, tables.agents.used)
-    each = [found[agents].sum(axis=0).tolist() for agents in sets]
-    return [(int(n), norm, box) for n, norm, box in each]
+    return np.array([found[agents].sum(axis=0) for agents in sets]).reshape(-1, 3)
 
 
-def _few_sums(
-    tables: Tables, agents: Slots, row_order: NDArray[np.int32], known: dict[int, Floats]
+def _few_sums(tables: Tables, who: tuple[int, Slots], row_order: NDArray[np.int32]) -> Floats:
+    """The same of few rows that are all here: row after row, in the order of a set's agents."""
+    n_sets, number = who
+    used = tables.agents.used
+    mine = np.repeat(number[used], [len(tables.row_slots[a]) for a in used.tolist()])
+    norms, boxes = tables.rows["norms"][row_order], tables.boxes(used)
+    counts = np.bincount(mine, minlength=n_sets)
+    if n_sets > 1:
+        order = np.argsort(mine, kind="stable")
+        norms, boxes = norms[order], boxes[order]
+    edges = [0, *np.cumsum(counts).tolist()]
+    return np.array(
+        [(b - a, norms[a:b].sum(), boxes[a:b].sum()) for a, b in pairwise(edges)]
+    ).reshape(-1, 3)
+
+
+def _known_sums(
+    tables: Tables, agents: Slots, known: dict[int, Floats]
 ) -> tuple[int, float, float]:
-    """The same of one set, row after row; some may be known from elsewhere."""
+    """The same of one set, some of whose rows are known from elsewhere."""
     norms = tables.rows["norms"]
-    if len(agents) == len(tables.agents) and not known:
-        mine, box = norms[row_order], tables.boxes(agents)
-    else:
-        mine = np.concatenate(
-            [known[a][:, 0] if a in known else norms[tables.row_slots[a]] for a in agents.tolist()]
-        )
-        box = np.concatenate(
-            [known[a][:, 1] if a in known else tables.boxes(np.array([a])) for a in agents.tolist()]
-        )
+    mine = np.concatenate(
+        [known[a][:, 0] if a in known else norms[tables.row_slots[a]] for a in agents.tolist()]
+    )
+    box = np.concatenate(
+        [known[a][:, 1] if a in known else tables.boxes(np.array([a])) for a in agents.tolist()]
+    )
     return len(mine), float(mine.sum()), float(box.sum())
 
 
-def _squares(
-    tables: Tables,
-    sets: list[Slots],
-    masses: list[tuple[int, float, float]],
-    elsewhere: Elsewhere,
-) -> Floats:
+def _squares(tables: Tables, number: Slots, masses: Floats, elsewhere: Elsewhere) -> Floats:
     """Mean squared feature of an agent's set, by slot."""
+    n, norm, _ = masses.T
+    mean = np.where(n > 0, np.maximum(norm / np.maximum(n, 1.0) / tables.n_features, 1e-12), 1.0)
     square = np.ones(tables.agents.capacity)
-    for agents, (n, norm, _) in zip(sets, masses, strict=True):
-        if n:
-            square[agents] = max(norm / n / tables.n_features, 1e-12)
+    used = tables.agents.used
+    square[used] = mean[number[used]]
     for agent, known in elsewhere.square.items():
         square[agent] = known
     return square
@@ -311,34 +325,39 @@ def _start_penalties(
     what: tuple[Floats, Floats],
     elsewhere: Elsewhere,
 ) -> Floats:
-    """ρ to begin with, for the weights and the bias, by agent slot."""
+    """ρ to begin with, for the weights and the bias, by agent slot: of a set, that of its first."""
     (sets, number, ends), (size, square) = who, what
     start = np.ones((tables.agents.capacity, 2))
-    if "auto" not in (settings.task_penalty, settings.node_penalty):
+    if "auto" not in (settings.task_penalty, settings.node_penalty) or not sets:
         return start
-    C, reg = tables.agents["C"], tables.agents["reg"]
-    node = tables.agents["node"]
-    for s, agents in enumerate(sets):
-        is_known = bool(elsewhere.flow)
-        flow = None if is_known else link_flow(*compiled.set_graph(s, number, node, ends))
-        for a in agents[:1] if flow is not None else agents:
-            start[agents if flow is not None else a] = start_penalty(
-                elsewhere.flow[int(a)] if flow is None else flow,
-                float(C[a]), (float(reg[a, 0]), float(reg[a, 1])), float(size[a]), float(square[a]),
-            )  # fmt: skip
+    C, reg, used = tables.agents["C"], tables.agents["reg"], tables.agents.used
+    if elsewhere.flow:
+        first, flow = used, np.array([elsewhere.flow[a] for a in used.tolist()])
+    else:
+        node = tables.agents["node"]
+        graphs = (compiled.set_graph(s, number, node, ends) for s in range(len(sets)))
+        first, flow = _firsts(sets)[number[used]], np.array([link_flow(*g) for g in graphs])
+        flow = flow[number[used]]
+    start[used] = start_penalty(
+        flow, C[first], (reg[first, 0], reg[first, 1]), size[first], square[first]
+    )
     return start
 
 
+def _firsts(sets: list[Slots]) -> Slots:
+    """The first agent of every set."""
+    return np.array([agents[0] for agents in sets], np.int64)
+
+
 def _lighten(
-    start: Floats, tables: Tables, found: tuple[list[Slots], list[float], Floats, Floats]
+    start: Floats, tables: Tables, found: tuple[list[Slots], Slots, Floats, Floats, Floats]
 ) -> None:
     """Let biases begin with the share of their penalty that `light_bias` says."""
-    sets, boxes, size, square = found
-    reg = tables.agents["reg"]
-    for agents, box in zip(sets, boxes, strict=True):
-        a = int(agents[0])
-        both = float(reg[a, 0]), float(reg[a, 1])
-        start[agents, 1] *= light_bias(box / float(size[a]), both, float(square[a]))
+    sets, number, boxes, size, square = found
+    first, used = _firsts(sets), tables.agents.used
+    reg = tables.agents["reg"][first]
+    light = light_bias(boxes / size[first], (reg[:, 0], reg[:, 1]), square[first])
+    start[used, 1] *= light[number[used]]
 
 
 def _regularisers(tables: Tables, square: Floats) -> Floats:

@@ -53,7 +53,7 @@ class State:
         self.before = 0  # rounds until then
         self.snapshots = Snapshots(self.tables)
         self._elsewhere = Elsewhere()
-        self._has_light_bias = False
+        self._is_light = False
         self._plan: Plan | None = None
 
     # Changes
@@ -171,9 +171,9 @@ class State:
         self.tables.set(agents, replace(self.settings, C=C))
         self._touch()
 
-    def lighten_biases(self) -> None:
-        """Let links pull at biases the less the smaller C is: see `penalty.light_bias`."""
-        self._has_light_bias = True
+    def pull_lightly(self) -> None:
+        """Let links pull as in lanes of a choice: see `penalty`."""
+        self._is_light = True
         self._touch()
 
     def _touch(self) -> None:
@@ -209,8 +209,11 @@ class State:
         parts = find_parts(tables)
         is_part = bool(self._elsewhere.size)  # the rest of the offsets is in other processes
         has_offset = self.iterates.balance_offsets(tables.agents.used, () if is_part else parts)
-        self._plan = derive(tables, self.settings, self._elsewhere, parts, has_offset,
-                            self._has_light_bias)  # fmt: skip
+        self._plan = derive(
+            tables, self.settings, self._elsewhere, parts, has_offset, self._is_light
+        )
+        if self._is_light and not self.before:
+            self.iterates.lighten(tables.agents.used)
         self.iterates.merge_levels(self._plan.parts)
         self.pull_anew()
 

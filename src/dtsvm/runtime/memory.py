@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 PARALLEL_WORK = 4_000_000
 CORES = os.cpu_count() or 1  # asking takes as long as some rounds do
 NO_ROUND = np.array([(0, np.inf, np.inf, np.nan, np.inf, 0, 0, 0)], HISTORY)[0]
-CHUNK_SECONDS = 0.2
+CHUNK_SECONDS, CHUNK_ROUNDS = 0.2, 256
 CHUNK_NUMBERS = 20_000_000  # touched in at most a few hundredths of a second
 
 
@@ -169,26 +169,38 @@ class Memory:
         """Return the plan of all that is here now."""
         return self.state.plan
 
-    def run_plan(self, plan: Plan, n: int) -> None:
-        """Run `n` rounds of the sets in a plan; nobody looks at a certificate meanwhile."""
-        arrays = plan.rows, plan.agents, plan.ends
-        job = self._plain_job(n)
-        compiled.run(*arrays, plan.sets, job.past, plan.work, plan.sums, job.record)
-        self.state.age += n
+    def train_sets(self, plan: Plan, tol: float, max_rounds: int) -> Floats:
+        """Run rounds until every set is certified; return how they ended: see `kernel.run_apart`.
 
-    def certify_plan(self, plan: Plan) -> list[Certificate]:
-        """Certify the sets in a plan."""
-        return certificates(self.state, plan)
+        What was trained before is looked at first.
+        """
+        is_silent = plan.sets.arrays["is_silent"]
+        is_silent[:] = 0
+        agents, ends = plan.share(plan.used.copy(), plan.firsts.copy())
+        pace = {"gap_tol": SHARE * tol, "residual_tol": residual_tol(tol),
+                "most": max_rounds, "long": 2 * CHUNK_NUMBERS / (self.state.n_features + 10)}  # fmt: skip
+        begun, next_look = 0, float(compiled.next_look_apart(0) if self.state.age == 0 else 0)
+        while not is_silent.all():
+            pace |= {"begun": begun, "next_look": min(next_look, max_rounds)}
+            job = self._plain_job(min(CHUNK_ROUNDS, max_rounds - begun), pace)
+            compiled.run_apart(plan.rows, agents, ends, plan.sets, job.past, plan.work, plan.sums,
+                               job.record)  # fmt: skip
+            done, next_look, *_ = job.record.progress
+            begun += done
+            self.state.age += done
+        ended: Floats = plan.sets.arrays["ended"]
+        return ended
 
     def share_numbers(self) -> None:
         """Let every process know what all agents found; here is only one."""
 
-    def _plain_job(self, n: int) -> _Job:
+    def _plain_job(self, n: int, more: dict[str, float] | None = None) -> _Job:
+        """Rounds in which nobody looks at a certificate, unless `more` of a pace says so."""
         state, log = self.state, np.full((n, 6), np.nan)
         pace = {
             **ACCURACY[state.settings.local], "kappa": state.settings.relaxation,
             "has_checks": is_balanced(state), "age": state.age, "begun": 0, "residual_tol": -1.0,
-            "gap_tol": 0.0, "next_look": 0.0, "heavy": np.inf, "long": np.inf,
+            "gap_tol": 0.0, "next_look": 0.0, "heavy": np.inf, "long": np.inf, **(more or {}),
         }  # fmt: skip
         state.snapshots.make_room(state.age, n, state.is_warm, state.settings)
         past = state.snapshots.record(state.is_warm)

@@ -151,7 +151,7 @@ def _sums(mine: Mine) -> Floats:
 def _choosing(trainer: _Trainer, some: list[Any], guard: str | None) -> Steps:
     """Choose for one question: jobs are trained as tracks."""
     held, reference = trainer.held, reference_of(some, trainer.mean_square)
-    steps = choosing(held, some, reference=reference, guard=guard, is_beside=True)
+    steps = choosing(held, some, reference=reference, guard=guard)
     asked = next(steps)
     while True:
         if isinstance(asked, list):

@@ -92,7 +92,7 @@ def choose(
         as many too, if it has fewer rows of a class than there are folds. With "strict", so does
         one whose held-out margins are not at least three times as likely with company.
     refit : bool
-        Whether to train on all rows; else the folds' classifiers are averaged.
+        Whether to train on all rows, beside the folds; else these' classifiers are averaged.
     """
     steps = choosing(held, candidates, reference=reference, guard=guard, refit=refit)
     return answered(steps, lambda asked: train(asked) if isinstance(asked, list) else total(asked))
@@ -105,12 +105,11 @@ def choosing(
     reference: int,
     guard: str | None = None,
     refit: bool = True,
-    is_beside: bool = False,
 ) -> Choosing:
     """Choose by validation inside the network; the parameters are those of `choose`.
 
-    With `is_beside` all rows are a lane beside the folds: no round more than these, but whatever is
-    tried is trained on all rows, too.
+    All rows are a lane beside the folds: no round more than these, and no second training of what
+    gets a share.
 
     Yields
     ------
@@ -123,8 +122,7 @@ def choosing(
         The same at every node that is sent the same answers.
     """
     lanes = [np.flatnonzero(held.fold != k) for k in range(held.n_folds)]
-    everything = [np.arange(len(held.y))]
-    lanes += everything if is_beside else []
+    lanes += [np.arange(len(held.y))] if refit else []
     tried = yield from _climb(held, candidates, lanes, reference)
     aside = np.zeros(held.n_tasks, bool)
     found = yield from _judging(held, tried, candidates, None, aside)
@@ -136,18 +134,14 @@ def choosing(
         found = yield from _judging(held, tried, candidates, guard, aside)
     share, slope = found.weights, found.slopes
     kept = np.flatnonzero(share.any(axis=0) | (np.arange(len(candidates)) == reference)).tolist()
-    if refit and not is_beside:
-        again = [candidates[m] for m in kept]
-        final, side = yield from _train_all(held, again, everything, kept.index(reference), aside)
-    else:
-        final, side = tried.trained[[tried.which.index(m) for m in kept]], tried.side
-        final, side = (final[:, -1:], side[-1:]) if is_beside else (final, side)
+    final, side = tried.trained[[tried.which.index(m) for m in kept]], tried.side
+    final, side = (final[:, -1:], side[-1:]) if refit else (final, side)
     answer = np.einsum("tm,mtj->tj", (share * slope)[:, kept], final.mean(axis=1))
     return Chosen(list(candidates), found, side[0], aside, answer)
 
 
 class _Tried(NamedTuple):
-    """Candidates trained on folds, in the order they were tried; sides are (lane, task)."""
+    """Candidates trained on lanes, in the order they were tried; sides are (lane, task)."""
 
     which: list[int]
     trained: Floats  # (candidate, lane, task, feature with the bias last)
@@ -159,7 +153,7 @@ class _Tried(NamedTuple):
 def _climb(
     held: Held, candidates: Sequence[Candidate], lanes: list[Ints], reference: int
 ) -> Generator[Any, Any, _Tried]:
-    """Train on folds, small C first; a larger one only in families that gain by what they have.
+    """Train on all lanes, small C first; a larger one only in families that gain by what they have.
 
     Large C is what takes rounds. A family whose largest C so far gives no task a share of `WORTH`
     ends there: loss along C falls, then rises.
@@ -255,24 +249,6 @@ def _own(
     (own,) = yield [Job(candidates[reference], _with_sides(lanes, plain))]
     has_turned = any(candidate.family.is_turned for candidate in candidates)
     return own, (yield from _sides(held, own, lanes)) if has_turned else plain
-
-
-def _train_all(
-    held: Held,
-    candidates: Sequence[Candidate],
-    lanes: list[Ints],
-    reference: int,
-    aside: NDArray[np.bool_],
-) -> Generator[Any, Any, tuple[Floats, Floats]]:
-    """Train all candidates on all lanes.
-
-    Returns classifiers (candidate, lane, task, feature with the bias last) and sides (lane, task).
-    """
-    own, side = yield from _own(held, candidates, lanes, reference)
-    rest = [_job(c, lanes, side, aside) for m, c in enumerate(candidates) if m != reference]
-    found = list((yield rest)) if rest else []
-    found.insert(reference, own)
-    return np.stack(found), side
 
 
 def _job(candidate: Candidate, lanes: list[Ints], side: Floats, aside: NDArray[np.bool_]) -> Job:

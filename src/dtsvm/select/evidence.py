@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, log_expit
 
 from dtsvm.select.margins import GRID, Margins
 
@@ -11,6 +12,7 @@ __all__ = ["losses", "slopes"]
 
 Floats = NDArray[np.float64]
 RIDGE = 1e-3
+STILL = 1e-9  # a step of this size is the last
 
 
 def slopes(margins: Margins) -> Floats:
@@ -24,7 +26,10 @@ def slopes(margins: Margins) -> Floats:
         q = _wrongness(a[:, None] * GRID)
         slope = RIDGE * a - (counts * q * GRID).sum(axis=1)
         curvature = (counts * q * (1 - q) * GRID**2).sum(axis=1) + RIDGE
-        a = np.maximum(a - np.clip(slope / curvature, -1, 1), 1e-3)
+        step = np.clip(slope / curvature, -1, 1)
+        a = np.maximum(a - step, 1e-3)
+        if np.abs(step).max(initial=0.0) < STILL:
+            break
     return np.asarray(a / margins.scale)
 
 
@@ -35,22 +40,28 @@ def losses(margins: Margins, slope: Floats, tau: float = 1.0) -> Floats:
     candidate's a.
     """
     z = GRID * (margins.scale * slope)[:, None]
-    counts = margins.counts
-    log_slope = np.zeros(counts.shape[:2])
+    n_tasks, m, n_points = margins.counts.shape
+    counts = margins.counts.reshape(-1, n_points)
+    log_slope = np.zeros(n_tasks * m)
+    left = np.arange(n_tasks * m)  # tasks and candidates whose slope still moves
     for _ in range(20):
-        az = np.exp(log_slope)[:, :, None] * z
+        own = log_slope[left]
+        az = np.exp(own)[:, None] * z[left % m]
         q = _wrongness(az)
-        pull = -(counts * q * az).sum(axis=2) + log_slope / tau**2
-        curvature = (counts * q * (1 - q) * az**2).sum(axis=2) + 1 / tau**2
+        pulls = counts[left] * q * az
+        pull = -pulls.sum(axis=1) + own / tau**2
+        curvature = (pulls * (1 - q) * az).sum(axis=1) + 1 / tau**2
         step = np.clip(pull / curvature, -0.7, 0.7)
-        log_slope = np.clip(log_slope - step, -4, 4)
-        if np.abs(step).max(initial=0.0) < 1e-9:
+        log_slope[left] = np.clip(own - step, -4, 4)
+        left = left[np.abs(step) >= STILL]
+        if not len(left):
             break
+    log_slope = log_slope.reshape(n_tasks, m)
     az = np.exp(log_slope)[:, :, None] * z
-    loss = (counts * np.logaddexp(0, -az)).sum(axis=2)
+    loss = -(margins.counts * log_expit(az)).sum(axis=2)
     return np.asarray(loss + log_slope**2 / (2 * tau**2))
 
 
 def _wrongness(az: Floats) -> Floats:
     """1 / (1 + exp(az)): how wrong a logistic model thinks a row is."""
-    return np.asarray(1 / (1 + np.exp(np.clip(az, -40, 40))))
+    return np.asarray(expit(-az))

@@ -21,6 +21,7 @@ from dtsvm.rounds import Info, Status, average
 from dtsvm.runtime.apart import Ended, train_apart
 from dtsvm.select import Candidate, Held, Job, Lift, best_bias, compact, first_alike, products
 from dtsvm.svm.company import Alone
+from dtsvm.svm.ends import join_lanes, sum_ends
 from dtsvm.svm.session import Session
 from dtsvm.svm.training import Training
 
@@ -29,7 +30,6 @@ __all__ = ["Lanes", "Problem", "Progress", "Unit"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 MOST = 60_000  # numbers in the estimates of one session: its rounds stay in the cache
-NOTHING = Info(Status.CONVERGED, 0, 0.0, 0.0, 0.0, 0.0, 0, 0, 0.0)
 
 
 class Unit(NamedTuple):
@@ -114,7 +114,7 @@ class Lanes:
     _lifted: dict[Any, Any] = field(default_factory=dict)
 
     def __call__(self, jobs: list[Job]) -> list[Floats]:
-        """Train; what each node found by itself is kept in `by_node`, of jobs of one lane."""
+        """Train; what each node found by itself is kept in `by_node`, of lanes of all rows."""
         first = first_alike(jobs)
         some = {k: jobs[k] for k in sorted(set(first))}
         batches = self._batches(some)
@@ -125,12 +125,13 @@ class Lanes:
             if len(found[k]) == len(jobs[k].lanes):
                 n_done += 1
                 if self.on_lane:
-                    end = jobs[k].candidate, _joined(found[k])
+                    end = jobs[k].candidate, join_lanes([one.info for one in found[k]])
                     self.on_lane(Progress(n_done, len(some), *end))
-        self.stages.append([(job.candidate, _joined(found[k])) for k, job in some.items()])
+        self.stages.append(
+            [(job.candidate, join_lanes([one.info for one in found[k]])) for k, job in some.items()]
+        )
         for k, job in enumerate(jobs):
-            if len(job.lanes) == 1:
-                self.by_node[job.candidate] = found[first[k]][0].nodes
+            self.by_node[job.candidate] = found[first[k]][-1].nodes
         return [np.stack([one.whole for one in found[first[k]]]) for k in range(len(jobs))]
 
     def _batches(self, jobs: dict[int, Job]) -> list[list[Unit]]:
@@ -186,25 +187,26 @@ class Lanes:
         prices = np.repeat([one.candidate.C for one in units], n_each)
         X = held.X if is_alone else self._lifted_rows(units[0].candidate)
         answers = self._answers(units, Problem(X, rows, y, owner, prices))
+        whole, own = self._classifiers(units, side, answers)
         spent = (perf_counter() - started) / len(units)
-        return [
-            self._of_unit(units[u], answers, slice(u * n_each, (u + 1) * n_each), spent)
-            for u in range(len(units))
-        ]
+        place = {u: i for i, u in enumerate(answers.everywhere.tolist())}
+        found = []
+        for u in range(len(units)):
+            ends = [end for end in answers.ended[u * n_each : (u + 1) * n_each] if end is not None]
+            nodes = zip(answers.nodes, own[:, place[u]], strict=True) if u in place else ()
+            found.append(Trained(sum_ends(ends, spent), whole[u], dict(nodes)))
+        return found
 
-    def _of_unit(self, unit: Unit, answers: _Answers, owners: slice, spent: float) -> Trained:
-        """One unit's classifiers, from those of its lane or its tasks."""
-        ends = [end for end in answers.ended[owners] if end is not None]
-        info = _info(ends, spent)
-        whole = answers.whole[owners]
-        own = {node: at[owners] for node, at in answers.nodes.items()}
-        if unit.candidate.family.is_alone:
-            return Trained(info, whole, own)
-        lift, side = self._lift(unit.candidate), np.where(unit.side < 0, -1.0, 1.0)[:, None]
-        return Trained(
-            info, lift.classifiers(whole[0]) * side,
-            {node: lift.classifiers(u[0]) * side for node, u in own.items()},
-        )  # fmt: skip
+    def _classifiers(
+        self, units: list[Unit], side: Floats, answers: _Answers
+    ) -> tuple[Floats, Floats]:
+        """Every task's classifier, (unit, task, p + 1); (node, unit on all rows, task, p + 1)."""
+        whole, everywhere, nodes, own, _ = answers
+        if units[0].candidate.family.is_alone:
+            shape = (-1, self.held.n_tasks, whole.shape[-1])
+            return whole.reshape(shape), own.reshape(len(nodes), len(everywhere), *shape[1:])
+        lift, turn = self._lift(units[0].candidate), np.where(side < 0, -1.0, 1.0)[:, :, None]
+        return lift.classifiers(whole) * turn, lift.classifiers(own) * turn[everywhere]
 
     def _answers(self, units: list[Unit], problem: Problem) -> _Answers:
         """Train those who have rows of both classes; the others have no weights and a side."""
@@ -215,36 +217,42 @@ class Lanes:
         is_open = np.abs(balance) < n_rows
         whole = np.zeros((n, X.shape[1] + 1))
         whole[:, -1] = np.where(is_open, 0.0, np.sign(balance))
-        nodes = self._nodes_of(owner, rows, whole) if self._are_all(units[0].rows) else {}
+        everywhere, n_each = self._on_all_rows(units), n // len(units)
+        owners = (everywhere[:, None] * n_each + np.arange(n_each)).ravel()
+        nodes, own = self._nodes_of(owner, rows, whole, owners)
         ended: list[Ended | None] = [None] * n
         if is_open.any():
             mine = is_open[owner]
             if not mine.all():
                 problem = problem._replace(rows=rows[mine], y=y[mine], owner=owner[mine])
             session, ends = self._run(units, problem)
-            _take(session, whole, nodes)
-            shift = self._best_biases(problem, whole)
-            shift[is_open] -= whole[is_open, -1]
-            whole[is_open, -1] += shift[is_open]
-            for own in nodes.values():
-                own[is_open, -1] += shift[is_open]
+            _take(session, whole, (owners, nodes, own))
+            best = self._best_biases(problem, whole, n_each)
+            shift = np.where(is_open, best - whole[:, -1], 0.0)
+            whole[:, -1] += shift
+            own[:, :, -1] += shift[owners]
             for k, end in ends.items():
                 ended[k] = end
-        return _Answers(whole, nodes, ended)
+        return _Answers(whole, everywhere, nodes, own, ended)
 
-    def _nodes_of(self, owner: Ints, rows: Ints, whole: Floats) -> dict[Hashable, Floats]:
+    def _on_all_rows(self, units: list[Unit]) -> Ints:
+        """Which units train on all rows, here and elsewhere."""
+        sizes = np.array([len(self.held.y), *(len(unit.rows) for unit in units)])
+        n_all, *each = self.others.add(sizes).tolist()
+        return np.flatnonzero(np.array(each) == n_all)
+
+    def _nodes_of(
+        self, owner: Ints, rows: Ints, whole: Floats, owners: Ints
+    ) -> tuple[list[Hashable], Floats]:
         """What every holder answers before training; not a number where a node is no holder."""
         names, node = self.where
-        pairs = self.others.distinct(node[rows] * len(whole) + owner)
-        found = {names[v]: np.full(whole.shape, np.nan) for v in np.unique(pairs // len(whole))}
-        for v, k in zip(*(part.tolist() for part in divmod(pairs, len(whole))), strict=True):
-            found[names[v]][k] = whole[k]
-        return found
-
-    def _are_all(self, rows: Ints) -> bool:
-        """Whether these are all rows, here and elsewhere."""
-        n, n_all = self.others.add(np.array([len(rows), len(self.held.y)])).tolist()
-        return bool(n == n_all)
+        mine = np.isin(owner, owners)
+        pairs = self.others.distinct(node[rows[mine]] * len(whole) + owner[mine])
+        at, k = np.divmod(pairs, len(whole))
+        nodes = np.unique(at)
+        own = np.full((len(nodes), len(owners), whole.shape[1]), np.nan)
+        own[np.searchsorted(nodes, at), np.searchsorted(owners, k)] = whole[k]
+        return [names[v] for v in nodes.tolist()], own
 
     def _run(self, units: list[Unit], problem: Problem) -> tuple[Session, dict[int, Ended]]:
         """Run a session; return it and how its owners ended."""
@@ -276,7 +284,7 @@ class Lanes:
             )
         )  # fmt: skip
         members, _ = session._need_rows()
-        members.state.lighten_biases()
+        members.state.pull_lightly()
         slots = members.state.tables.agents.used
         of_agent: dict[int, Any] = members.owners()
         price = prices[np.array([of_agent[a] for a in slots.tolist()])]
@@ -301,14 +309,19 @@ class Lanes:
             self._lifted[key] = compact(rows, float(size[0] / max(size[1], 1)))
         return self._lifted[key]
 
-    def _best_biases(self, problem: Problem, whole: Floats) -> Floats:
-        """The bias nearest to 0 among the best for each owner's weights."""
+    def _best_biases(self, problem: Problem, whole: Floats, n_each: int) -> Floats:
+        """The bias nearest to 0 among the best for each owner's weights.
+
+        Every `n_each`-th owner looks at the same rows, or some of them.
+        """
         X, rows, y, owner, prices = problem
         scores = np.empty(len(rows))
-        order = np.argsort(owner, kind="stable")
-        ends = np.cumsum(np.bincount(owner, minlength=len(whole)))
-        for k, mine in enumerate(np.split(order, ends[:-1])):
-            scores[mine] = products(X, rows[mine], whole[k : k + 1, :-1])[:, 0]
+        unit, kind = np.divmod(owner, n_each)
+        order = np.argsort(kind, kind="stable")
+        ends = np.cumsum(np.bincount(kind, minlength=n_each))
+        for t, mine in enumerate(np.split(order, ends[:-1])):
+            some, at = np.unique(rows[mine], return_inverse=True)
+            scores[mine] = products(X, some, whole[t::n_each, :-1])[at, unit[mine]]
         weight = self._weight(rows)
         parts = [scores, y, owner, *([] if weight is None else [weight])]
         scores, y, whose, *more = self.others.stack(np.stack(parts, axis=1)).T
@@ -316,10 +329,16 @@ class Lanes:
 
 
 class _Answers(NamedTuple):
-    """Classifiers (owner, p + 1): the network's and each holder's; and how each owner ended."""
+    """Classifiers (owner, p + 1), and how each owner ended.
+
+    Those of units that train on all rows, `everywhere`, also as each holder found them: `own` has
+    the axes (node, owner, p + 1), owners of these units alone.
+    """
 
     whole: Floats
-    nodes: dict[Hashable, Floats]
+    everywhere: Ints
+    nodes: list[Hashable]
+    own: Floats
     ended: list[Ended | None]
 
 
@@ -348,46 +367,21 @@ def _heard(
     ]  # fmt: skip
 
 
-def _take(session: Session, whole: Floats, nodes: dict[Hashable, Floats]) -> None:
-    """Read what a session's agents agreed on, and what each found."""
+def _take(session: Session, whole: Floats, holders: tuple[Ints, list[Hashable], Floats]) -> None:
+    """Read what a session's agents agreed on, and what each found that trains on all rows."""
     members, _ = session._need_rows()
     state = members.state
     agents = state.plan.used[state.tables.agents["is_relay"][state.plan.used] == 0]
     owners = members.owners()
     owner = np.array([owners[a] for a in agents.tolist()])
     common, specific = average(state).swapaxes(0, 1)
-    trained, index = np.unique(owner, return_inverse=True)
-    total = np.zeros((len(trained), whole.shape[1]))
-    np.add.at(total, index, common[agents] + specific[agents])
-    whole[trained] = total / np.bincount(index)[:, None]
-    if nodes:
-        own = state.estimate(agents).sum(axis=1)
-        place = {a: k for k, a in enumerate(agents.tolist())}
-        for node, held in members.at.items():
-            some: dict[Any, int] = {k: a for k, a in held.items() if a in place}
-            for k, a in some.items():
-                nodes[node][k] = own[place[a]]
-
-
-def _info(ends: Sequence[Ended], spent: float) -> Info:
-    """One end for problems that are trained side by side: the longest, the worst, all bytes."""
-    if not ends:
-        return NOTHING
-    status = Status.CONVERGED if all(end.is_certified for end in ends) else Status.MAX_ROUNDS
-    return Info(
-        status, max(end.n_rounds for end in ends), sum(end.objective for end in ends),
-        max(end.gap for end in ends), np.nan, np.nan, sum(end.messages_sent for end in ends),
-        sum(end.bytes_sent for end in ends), spent,
-    )  # fmt: skip
-
-
-def _joined(some: list[Trained]) -> Info:
-    """One end for a candidate's lanes."""
-    infos = [one.info for one in some]
-    late = [info.status for info in infos if info.status is not Status.CONVERGED]
-    return Info(
-        late[0] if late else Status.CONVERGED, max(info.n_rounds for info in infos),
-        sum(info.objective for info in infos), max(info.gap for info in infos), np.nan, np.nan,
-        sum(info.messages_sent for info in infos), sum(info.bytes_sent for info in infos),
-        sum(info.seconds for info in infos),
-    )  # fmt: skip
+    trained, first = np.unique(owner, return_index=True)
+    whole[trained] = common[agents[first]] + specific[agents[first]]
+    wanted, nodes, own = holders
+    index = {k: i for i, k in enumerate(wanted.tolist())}
+    for v, node in enumerate(nodes):
+        held = members.at.get(node, {})
+        some = [(index[k], a) for k, a in held.items() if k in index]
+        if some:
+            places, slots = np.array(some).T
+            own[v, places] = state.estimate(slots).sum(axis=1)

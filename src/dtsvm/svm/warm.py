@@ -55,7 +55,7 @@ class WarmLanes(Lanes):
         marks = 2 * self.numbers[rows] + (y > 0)
         places = self._by_agent(rows, owner)
         candidate = units[0].candidate
-        key = (*candidate.family[:2], candidate.C, self._are_all(units[0].rows))
+        key = (*candidate.family[:2], candidate.C)
         if key in self.kept:
             session, old = self.kept[key]
             _move_nodes(session, self.network, places)

@@ -23,6 +23,7 @@ from dtsvm.problem import Certificate
 from dtsvm.rounds import Info
 from dtsvm.rounds.agreement import N_SHOWN, decide, total
 from dtsvm.rounds.plan import ITERATES, Plan
+from dtsvm.rounds.stopping import SHARE, residual_tol
 from dtsvm.runtime.memory import Memory
 from dtsvm.runtime.mpi.certificate import certify_sets
 from dtsvm.runtime.mpi.collect import gather_rows
@@ -229,6 +230,31 @@ class Mpi(Memory):
         """Certify every set of agents, at every rank alike."""
         return self.certify_plan(self.state.plan)
 
+    def train_sets(self, plan: Plan, tol: float, max_rounds: int) -> Floats:
+        """Run rounds until every set is certified, as `Memory.train_sets` does."""
+        ended, left, some = np.zeros((len(plan.parts), 4)), np.arange(len(plan.parts)), plan
+        done, next_look = 0, compiled.next_look_apart(0) if self.state.age == 0 else 0
+        while len(left):
+            n = min(next_look, max_rounds) - done
+            self.run_plan(some, n)
+            done += n
+            next_look = compiled.next_look_apart(done)
+            found = self.certify_plan(some)
+            far = compiled.spread(some.agents, some.sets, some.sums)
+            gap = np.array([
+                compiled.gap_apart(*one, box) for one, box in zip(found, some.boxes, strict=True)
+            ])  # fmt: skip
+            is_good = (gap <= SHARE * tol) & (far <= residual_tol(tol))
+            is_over = is_good | (done >= max_rounds)
+            objective = np.array([one.objective for one in found])
+            rounds = np.full(len(found), float(done))
+            ended[left[is_over]] = np.stack([rounds, objective, gap, is_good], axis=1)[is_over]
+            if is_over.any():
+                left = left[~is_over]
+                some = plan.only(left)
+        self.share_numbers()
+        return ended
+
     def certify_plan(self, plan: Plan) -> list[Certificate]:
         """Certify the sets in a plan, at every rank alike."""
         part = self._need_part(plan)
@@ -236,7 +262,7 @@ class Mpi(Memory):
         return certify_sets(self.comm, plan, part.own, part.order, part.agents)
 
     def run_plan(self, plan: Plan, n: int) -> None:
-        """Run `n` rounds of the sets in a plan, as `Memory.run_plan` does."""
+        """Run `n` rounds of the sets in a plan; nobody looks at a certificate meanwhile."""
         part, job = self._need_part(plan), self._plain_job(n)
         for _ in range(n):
             self._round(part, job)

@@ -113,7 +113,7 @@ class Bench:
     ) -> None:
         self.where, self.veil = where, veil
         self.state = State(tracks[0].width, settings)
-        self.state.lighten_biases()
+        self.state.pull_lightly()
         lanes = self._all_lanes(tracks, first)
         mine = [lane for lane in lanes if lane.place in lane.track.tasks]
         slots = self.state.add_agents([0] * len(mine), [0] * len(mine)).tolist()

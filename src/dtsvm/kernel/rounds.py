@@ -2151,7 +2151,7 @@ def run_apart(
     """Run rounds of sets that have nothing to do with each other, each until it is certified.
 
     A set whose gap is small and whose agents agree falls silent: its agents and links drop out, and
-    the others go on. What a set does is what it would do by itself. After `job.most` rounds all end.
+    the others go on. What a set does is what it would do by itself. All end after `job.most`.
 
     `sets.ended` has the rounds after which a set ended, its objective, its gap, and whether that is
     small enough.

@@ -103,6 +103,8 @@ class Track(NamedTuple):
         c, 1 by default.
     on : str
         Which rows it trains on, in words.
+    after : str
+        A track at a smaller C: where there is none of this one's name, it begins where that ended.
     """
 
     name: str
@@ -114,6 +116,7 @@ class Track(NamedTuple):
     marks: Ints
     weight: Floats | None = None
     on: str = "all rows"
+    after: str = ""
 
     @property
     def width(self) -> int:

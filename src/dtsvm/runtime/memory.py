@@ -177,8 +177,10 @@ class Memory:
         is_silent = plan.sets.arrays["is_silent"]
         is_silent[:] = 0
         agents, ends = plan.share(plan.used.copy(), plan.firsts.copy())
-        pace = {"gap_tol": SHARE * tol, "residual_tol": residual_tol(tol),
-                "most": max_rounds, "long": 2 * CHUNK_NUMBERS / (self.state.n_features + 10)}  # fmt: skip
+        pace = {
+            "gap_tol": SHARE * tol, "residual_tol": residual_tol(tol), "most": max_rounds,
+            "long": 2 * CHUNK_NUMBERS / (self.state.n_features + 10),
+        }  # fmt: skip
         begun, next_look = 0, float(compiled.next_look_apart(0) if self.state.age == 0 else 0)
         while not is_silent.all():
             pace |= {"begun": begun, "next_look": min(next_look, max_rounds)}

@@ -236,6 +236,7 @@ class _Trainer:
     mean_square: float
     others: Others
     _lifted: dict[Any, Any] = field(default_factory=dict)
+    _largest: dict[Family, str] = field(default_factory=dict)  # names of tracks at the largest C
 
     def __post_init__(self) -> None:
         task, n_tasks = self.held.task, self.held.n_tasks
@@ -257,6 +258,8 @@ class _Trainer:
         answers = {k: self._answer(plans[k], found[k]) for k in found}
         for answer in answers.values():
             self.others.know(answer)
+        self._largest |= {job.candidate.family: plans[first[k]].track.name
+                          for k, job in enumerate(jobs)}  # fmt: skip
         return [answers[first[k]] for k in range(len(jobs))]
 
     def _count(self, job: Job) -> Steps:
@@ -306,8 +309,8 @@ class _Trainer:
                     tasks[place] = at[turned != 0], turned[turned != 0]
         C, on = job.candidate.C, "all rows" if len(job.lanes) == 1 else "folds"
         kind = f"{self.about} {family.bias} {family.share}"
-        name = self._name(job, on)
-        track = Track(name, kind, C, X, tasks, lanes, self._marks, held.weight, on)
+        name, after = self._name(job, on), self._largest.get(family, "")
+        track = Track(name, kind, C, X, tasks, lanes, self._marks, held.weight, on, after)
         return _Plan(job, lift, track, closed)
 
     def _name(self, job: Job, on: str) -> str:

@@ -23,7 +23,7 @@ __all__ = ["Lift", "compact"]
 
 Floats = NDArray[np.float64]
 DENSE = 0.3  # longer rows with a larger share of numbers that are not 0 are kept dense
-FREEDOM = 3.0  # a bias of the task's own is a feature whose square is so many mean squared rows
+FREEDOM = 1.0  # a bias of the task's own is a feature whose square is so many mean squared rows
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from meetings import make_blocks
 
 from dtsvm import DTSVMCV, Network
 from dtsvm.runtime.agent.node import wire_pb2 as wire
+from dtsvm.runtime.agent.node.bench import Bench
 from dtsvm.runtime.agent.node.chooser import PROTOCOL, know
 from dtsvm.runtime.agent.node.lanes import lane_names, make_lanes
 from dtsvm.runtime.agent.site.standing import dump_lanes, read_lanes
@@ -110,6 +111,26 @@ def test_new_rows_and_changes_go_on_from_where_the_choice_is():
     room.run()
     assert choosers[0].rounds - warm < 0.5 * cold
     assert_same(choosers, memory(network, blocks, TOL))
+
+
+def test_a_larger_C_begins_where_a_smaller_one_ended(monkeypatch):
+    network, prices = Network.line(list("abc")), [0.1, 1.0, 10.0, 100.0]
+    blocks = make_blocks("abc", ["one", "two"], p=3, n=10, seed=1)
+    begun, go_on = [], Bench.go_on
+
+    def spy(self, kept):
+        go_on(self, kept)
+        for lane in self.mine:
+            smaller = kept.get(f"{lane.track.after}; {lane.place}")
+            begun.append((lane.track.C, self.state.estimate(lane.slot), smaller))
+
+    monkeypatch.setattr(Bench, "go_on", spy)
+    choosers = agents(network, blocks, 3, 0.01, prices=prices)
+    Room(choosers).run()
+    after = [(C, x, smaller) for C, x, smaller in begun if smaller is not None and smaller.C < C]
+    assert all(np.array_equal(x, smaller.estimate) for _, x, smaller in after)
+    assert {smaller.C for C, _, smaller in after if prices[-1] == C} == {prices[-2]}
+    assert not any(x.any() for C, x, _ in begun if prices[0] == C)
 
 
 def test_a_node_killed_in_the_middle_and_revived_is_no_loss():

@@ -198,14 +198,16 @@ class Bench:
     # Where it begins and stands
 
     def go_on(self, kept: dict[str, Kept]) -> None:
-        """Begin lanes where those of their names stood."""
+        """Begin lanes where those of their names stood, or those at a smaller C ended."""
         p1 = self.state.n_features + 1
         for lane in self.mine:
-            old = kept.get(lane.name)
-            if old is None or old.estimate.shape[-1] != p1:
+            own = kept.get(lane.name)
+            old = own or kept.get(f"{lane.track.after}; {lane.place}")
+            if old is None or old.estimate.shape[-1] != p1 or (not own and old.C > lane.track.C):
                 continue
             at, y = lane.track.tasks[lane.place]
-            dual = _recalled(old, _sided(lane.track.marks[at], y)) * lane.track.C / old.C
+            dual = _recalled(old, _sided(lane.track.marks[at], y))
+            dual *= lane.track.C / old.C if own else 1.0
             self.state.iterates.begin_at(lane.slot, old.estimate, dual)
             for one, other, half in self.ends:
                 if one is lane and other in old.flows:

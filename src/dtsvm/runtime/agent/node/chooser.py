@@ -278,6 +278,7 @@ class Chooser:
             return None
         self.n_rounds += training.n_rounds
         self.gap = max(self.gap, training.gap)
+        self.kept |= training.keep()  # a larger C begins there
         return training.found
 
     def _forget_old(self) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from raw import raw_losses, raw_weights
 
-from dtsvm.select import losses, read_table, scale_sums, slopes, table, weights
+from dtsvm.select import losses, read_scales, read_table, scale_sums, slopes, table, weights
 from dtsvm.select.margins import GRID
 
 
@@ -12,8 +12,8 @@ def margins_of(decisions, y, task, n_tasks, nodes=None):
     """Read the total of the nodes' tables."""
     nodes = np.zeros(len(y), int) if nodes is None else nodes
     parts = [nodes == v for v in np.unique(nodes)]
-    sums = sum(scale_sums(decisions[mine]) for mine in parts)
-    scale = sums[:-2] / sums[-2]
+    sums = sum(scale_sums(decisions[mine], y[mine], task[mine], n_tasks) for mine in parts)
+    scale, _, _ = read_scales(sums, n_tasks)
     total = sum(table(decisions[mine], y[mine], task[mine], n_tasks, scale) for mine in parts)
     return read_table(total, scale)
 

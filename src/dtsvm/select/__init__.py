@@ -1,6 +1,7 @@
 """Choosing C, coupling and company by validation inside the network, from sums that travel."""
 
 from dtsvm.select.at_node import Outcome, choosing_at_node
+from dtsvm.select.base_rates import expected_rates, label_weights
 from dtsvm.select.bias import best_bias, finding_bias
 from dtsvm.select.candidates import (
     ALL,
@@ -19,7 +20,7 @@ from dtsvm.select.evidence import losses, slopes
 from dtsvm.select.folds import agent_name, split
 from dtsvm.select.held import Held, Job, Lane, first_alike, moments, out_of_fold, products
 from dtsvm.select.lift import Lift, compact
-from dtsvm.select.margins import Margins, read_table, scale_sums, table
+from dtsvm.select.margins import Margins, read_scales, read_table, scale_sums, table
 from dtsvm.select.posterior import weights
 from dtsvm.select.sides import sides
 from dtsvm.select.suspects import suspects
@@ -51,14 +52,17 @@ __all__ = [
     "compact",
     "describe",
     "difference",
+    "expected_rates",
     "finding_bias",
     "first_alike",
+    "label_weights",
     "losses",
     "moments",
     "out_of_fold",
     "products",
     "rate",
     "read_families",
+    "read_scales",
     "read_table",
     "reference_of",
     "scale_sums",

@@ -122,7 +122,7 @@ def choosing_at_node(
     mean_square = mine.unit * square / max(n, 1.0)
     steps = []
     for k, (about, tasks) in enumerate(mine.questions.items(), 3):
-        others = Others(mine.claimed, mine.unit, is_weighted=weight != n)
+        others = Others(mine.claimed, mine.unit, len(tasks), is_weighted=weight != n)
         others.meet(first[:2], total[:2], total[k] - first[k])
         held = _hold(mine, about, tasks, folds, seed)
         held = held if others.is_weighted else replace(held, weight=None)

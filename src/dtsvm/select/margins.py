@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["GRID", "Margins", "read_table", "scale_sums", "table"]
+__all__ = ["GRID", "Margins", "read_scales", "read_table", "scale_sums", "table"]
 
 Floats = NDArray[np.float64]
 
@@ -57,14 +57,34 @@ class Margins:
         )
 
 
-def scale_sums(decisions: Floats, weight: Floats | None = None) -> Floats:
-    """Return Σ c|f(x)| of each candidate, Σ c and the number of rows: to be added up over nodes.
+def scale_sums(
+    decisions: Floats,
+    y: Floats,
+    task: NDArray[np.int64],
+    n_tasks: int,
+    weight: Floats | None = None,
+) -> Floats:
+    """Return what a node adds to sums over the network that come before its table.
 
-    c is a row's weight, 1 by default.
+    Σ c|f(x)| of each candidate, Σ c by task and label, and the number of rows; c is a row's weight,
+    1 by default.
     """
     c = np.ones(len(decisions)) if weight is None else weight
     sums = _rounded(c[:, None] * np.abs(decisions), COARSE).sum(axis=0)
-    return np.concatenate([sums, [_rounded(c, COARSE).sum(), len(decisions)]])
+    labels = np.bincount(2 * task + (y > 0), _rounded(c, COARSE), 2 * n_tasks)
+    return np.concatenate([sums, labels, [len(decisions)]])
+
+
+def read_scales(total: Floats, n_tasks: int) -> tuple[Floats, Floats, float]:
+    """Name the parts of a total of `scale_sums`.
+
+    Returns each candidate's mean |f(x)|, for how much rows count by task and label so that they
+    count for 1 on average, and what a weight is to be multiplied by for that.
+    """
+    *sums, n = np.split(total, [len(total) - 2 * n_tasks - 1, len(total) - 1])
+    weight = float(sums[1].sum()) or 1.0
+    unit = float(n[0]) / weight
+    return sums[0] / weight, unit * sums[1].reshape(n_tasks, 2), unit
 
 
 def _rounded(terms: Floats, bits: int) -> Floats:

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dtsvm.errors import NetworkError
-from dtsvm.select.margins import GRID
+from dtsvm.select.base_rates import label_weights
+from dtsvm.select.margins import GRID, read_scales
 
 __all__ = ["Others", "believing"]
 
@@ -31,6 +32,8 @@ class Others:
         The most rows, and the largest Σ‖x‖² in `unit`, that they say to have.
     unit : float
         In which squares are summed.
+    n_tasks : int
+        Tasks that are asked about.
     is_weighted : bool
         Whether rows count by their weights.
 
@@ -50,10 +53,13 @@ class Others:
         self,
         claimed: tuple[float, float] = (np.inf, np.inf),
         unit: float = 1.0,
+        n_tasks: int = 1,
         *,
         is_weighted: bool = False,
     ) -> None:
         self.claimed, self.unit, self.is_weighted = claimed, unit, is_weighted
+        self.n_tasks = n_tasks
+        self._mass = np.zeros(n_tasks)  # for how much the others' rows count in tables
         self.n = self.square = np.inf  # rows of others, and Σ‖x‖² of all
         self._longest = self._bias = 0.0  # of all classifiers so far
 
@@ -114,7 +120,7 @@ class Others:
         """Refuse a total of `choosing`; what it is of can be told by its shape."""
         rest = total - mine
         if mine.ndim == 1:
-            self._check_scales(rest)
+            self._check_scales(rest, total)
         elif mine.ndim == 3:
             self._check_tables(rest)
         elif mine.shape[1] == 5:
@@ -122,25 +128,28 @@ class Others:
         else:
             self.counts(mine, total)
 
-    def _check_scales(self, rest: Floats) -> None:
-        """Σ|f(x)| ≤ √n ‖w‖ √Σ‖x‖² + n |b| of every candidate, a weight, and rows."""
-        *_, weight, n = rest.tolist()
+    def _check_scales(self, rest: Floats, total: Floats) -> None:
+        """Σ|f(x)| ≤ √n ‖w‖ √Σ‖x‖² + n |b| of every candidate, rows by task and label, and rows."""
+        sums, labels, n = np.split(rest, [len(rest) - 2 * self.n_tasks - 1, len(rest) - 1])
         most = np.sqrt(self.n * self.square) * self._longest + self.n * self._bias
         least = -ROUNDING * (1.0 + most)
-        if not self.is_weighted:
-            is_small = bool((rest[:-2] <= most - least).all()) and weight == n
+        is_good = n[0] == self.n and bool((sums >= least).all())
+        if self.is_weighted:
+            is_good &= bool((labels >= -ROUNDING * (1.0 + total[-1])).all())
         else:
-            is_small = weight >= 0
-        _want("decision values", n == self.n and is_small and bool((rest[:-2] >= least).all()))
+            are_whole = (labels == np.round(labels)) & (labels >= 0)
+            is_good &= bool((sums <= most - least).all() and are_whole.all()) and labels.sum() == n
+        _want("decision values", bool(is_good))
+        _, counts, unit = read_scales(total, self.n_tasks)
+        self._mass = (unit * labels.reshape(self.n_tasks, 2) * label_weights(counts)).sum(axis=1)
 
     def _check_tables(self, rest: Floats) -> None:
-        """Every candidate's table counts the same rows, every row once, wrong ones among them."""
+        """Every candidate's table counts the same rows for as much, wrong ones among them."""
         grid, wrong, rows = rest[:, :, : len(GRID)], rest[:, :, -2], rest[:, :, -1]
         little = ROUNDING * (1.0 + self.n)
-        held = grid.sum(axis=2)
-        mass = held[:, :1] if self.is_weighted else rows
+        is_all_told = np.abs(grid.sum(axis=2) - self._mass[:, None]) <= little
         are_whole = (rows == np.round(rows)).all() and (wrong == np.round(wrong)).all()
-        are_same = (rows == rows[:, :1]).all() and (np.abs(held - mass) <= little).all()
+        are_same = (rows == rows[:, :1]).all() and is_all_told.all()
         is_all = rows[:, 0].sum() == self.n
         are_inside = (grid >= -little).all() and ((wrong >= 0) & (wrong <= rows)).all()
         _want("held-out margins", bool(are_whole and are_same and is_all and are_inside))

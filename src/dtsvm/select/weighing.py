@@ -8,9 +8,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dtsvm.select.base_rates import label_weights
 from dtsvm.select.evidence import losses, slopes
 from dtsvm.select.held import Held
-from dtsvm.select.margins import Margins, read_table, scale_sums, table
+from dtsvm.select.margins import Margins, read_scales, read_table, scale_sums, table
 from dtsvm.select.posterior import given_prior, likelihoods, weights
 
 __all__ = ["Weighed", "Weighing", "answered", "measuring", "shares", "weigh", "weighing"]
@@ -64,9 +65,10 @@ def weigh(
 
 def measuring(held: Held, decisions: Floats) -> Generator[Floats, Floats, Margins]:
     """Sum margins over the network: gives what this node adds and is sent the totals."""
-    *sums, weight, n = (yield scale_sums(decisions, held.weight)).tolist()
-    scale = np.array(sums) / (weight or 1.0)
-    each = None if held.weight is None else held.weight * (n / (weight or 1.0))  # 1 on average
+    sums = scale_sums(decisions, held.y, held.task, held.n_tasks, held.weight)
+    scale, counts, unit = read_scales((yield sums), held.n_tasks)
+    each = label_weights(counts)[held.task, (held.y > 0).astype(np.int64)]
+    each = each if held.weight is None else each * (held.weight * unit)
     mine = table(decisions, held.y, held.task, held.n_tasks, scale, each)
     return read_table((yield mine), scale)
 

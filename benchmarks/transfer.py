@@ -205,11 +205,11 @@ def by_hand(problem: Posed) -> dict[str, np.ndarray]:
 
 
 def chosen(problem: Posed) -> dict[str, np.ndarray]:
-    """Return every task's classifier as chosen, and with the guards."""
+    """Return every task's classifier as chosen, and with the guard."""
     held, some, train = problem.held, problem.candidates, problem.train
     return {
         way: choose(held, some, train, reference=1, guard=guard).classifiers
-        for way, guard in (("chosen", None), ("guarded", "alone"), ("strict", "strict"))
+        for way, guard in (("chosen", None), ("guarded", "alone"))
     }
 
 
@@ -279,12 +279,11 @@ def read(path: Path) -> list[dict[str, Any]]:
 def write() -> Path:
     """Write the page; return where it is."""
     page = PAGE.read_text()
-    known, fresh = ({name: _joined(name, "guarded") for name in some} for some in (SETS, FRESH))
+    known, fresh = ({name: _joined(name) for name in some} for some in (SETS, FRESH))
     parts = [HEAD, SEEN, _macro_table(known, kept_rows(page, "## Error on rows nobody has seen"))]
     parts += [NEW, _macro_table(fresh, kept_rows(page, "### Sets that nothing was tuned on"))]
-    parts += [TASKS, _task_table(known, kept_rows(page, "## Task by task, against alone tuned"))]
-    strict = {name: _joined(name, "strict") for name in {**SETS, **FRESH}}
-    parts += [STRICT, _strict_table(strict)]
+    tasks = kept_rows(page, "## Task by task, against alone tuned")
+    parts += [TASKS, _task_table({**known, **fresh}, tasks)]
     own = read(OWN_TASKS)
     parts += [OWN, _own_table(own)] if own else []
     liars = kept_rows(page, "## A fifth of the tasks have random labels")
@@ -296,13 +295,13 @@ def write() -> Path:
     return PAGE
 
 
-def _joined(name: str, way: str) -> list[dict[str, Any]]:
-    """Return the splits of a set for which this and the ways by hand were measured."""
+def _joined(name: str) -> list[dict[str, Any]]:
+    """Return the splits of a set for which choosing and the ways by hand were measured."""
     by_seed = {x["seed"]: x for x in read(BY_HAND_RESULTS) if x["set"] == name}
     return [
         {**x, "errors": {**by_seed[x["seed"]]["errors"], **x["errors"]}}
         for x in read(CHOSEN_RESULTS)
-        if x["set"] == name and x["seed"] in by_seed and way in x["errors"]
+        if x["set"] == name and x["seed"] in by_seed
     ]
 
 
@@ -379,14 +378,6 @@ without gain: to let those found be 5 % wrong (Benjamini and Hochberg) instead o
 are found, and with them honest sensors that are hard, which costs more), to set aside every task
 whose held-out labels a coin explains better than all candidates, and votes by that chance.
 """
-STRICT = """## A stricter guard
-
-With `guard="strict"` company must, besides, make held-out margins three times as likely as alone
-does: less than that is, to Kass and Raftery (1995), not worth more than a mention. No task is worse
-by the same intervals, but where tasks have few rows, company is seldom that much likelier: there
-the price is paid. To ask only that margins be no less likely was tried on the set with 30 rows of
-3v6, where it was not enough. Sets of fewer than 20 splits here are left out.
-"""
 OWN = """## Every node a task of its own
 
 MOCHA's setting (Smith, Chiang, Sanjabi and Talwalkar, *Federated Multi-Task Learning*, 2017): 23
@@ -453,22 +444,8 @@ def _with_error(values: np.ndarray) -> str:
     return f"{values.mean():.1f} ± {values.std(ddof=1) / len(values) ** 0.5:.1f}"
 
 
-def _strict_table(found: dict[str, list[dict[str, Any]]]) -> str:
-    head = ["set", "splits", "alone", "chosen", "strict", "tasks", "worse", "better", "worst task"]
-    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-    for name, some in found.items():
-        if len(some) < ENOUGH:
-            continue
-        low, mean, high = _intervals(some, "strict")
-        cells = [_with_error(_macro(some, way)) for way in ("alone", "chosen", "strict")]
-        cells += [str(len(some[0]["errors"]["alone"])), str(int((low > 0).sum()))]
-        cells += [str(int((high < 0).sum())), f"{np.nanmax(mean):+.1f}"]
-        lines.append(f"| {name} | {len(some)} | {' | '.join(cells)} |")
-    return "\n".join([*lines, ""])
-
-
 def _own_table(some: list[dict[str, Any]]) -> str:
-    ways = ("one for all", "alone", "multi-task", "chosen", "guarded", "strict")
+    ways = ("one for all", "alone", "multi-task", "chosen", "guarded")
     cells = [_with_error(_macro(some, way)) for way in ways]
     lines = [f"| shuffles | rows | {' | '.join(ways)} |", "|---" * (len(ways) + 2) + "|"]
     lines.append(f"| {len(some)} | {some[0]['rows']:,} | {' | '.join(cells)} |")

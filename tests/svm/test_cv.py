@@ -289,7 +289,7 @@ def test_a_saved_model_predicts_the_same(tmp_path):
          "least 2 or a fold for each row. Got 1 instead."),
         ({"folds": [0, 1]}, DataError, "X has 96 rows, but folds has 2."),
         ({"guard": "alon"}, ParameterError, "Unknown 'guard' of DTSVMCV: 'alon'. Choose from "
-         "alone, strict. Did you mean 'alone'?"),
+         "alone. Did you mean 'alone'?"),
         ({"C": []}, ParameterError, "The 'C' parameter of DTSVMCV must name at least one value."),
         ({"tol": 0}, ParameterError, "The 'tol' parameter of DTSVMCV must be a positive float. Got "
          "0 instead."),

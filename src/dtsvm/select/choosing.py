@@ -87,10 +87,11 @@ def choose(
         Which candidate, training alone, says how tasks stand to each other.
     total : callable
         Adds an array up over the network; by default everything is here.
-    guard : {None, "alone", "strict"}
+    guard : {None, "alone"}
         With "alone", a task that makes at least one held-out error fewer alone trains alone; with
-        as many too, if it has fewer rows of a class than there are folds. With "strict", so does
-        one whose held-out margins are not at least three times as likely with company.
+        as many too, if it has fewer rows of a class than there are folds. So does one whose
+        held-out margins, and what other tasks have found, do not make company three times as likely
+        to be better.
     refit : bool
         Whether to train on all rows, beside the folds; else these' classifiers are averaged.
     """

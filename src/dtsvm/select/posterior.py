@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
+from scipy.special import expit, logit, logsumexp
 
-__all__ = ["given_prior", "likelihoods", "weights"]
+__all__ = ["chance_of_company", "given_prior", "likelihoods", "weights"]
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -78,6 +78,43 @@ def likelihoods(loss: Floats, prior: Floats, some: Mask) -> Floats:
         return np.full(len(loss), -np.inf)
     share = np.log(prior[some] + 1e-300)
     return np.asarray(logsumexp(share - loss[:, some], axis=1) - logsumexp(share))
+
+
+def chance_of_company(log_ratio: Floats, votes: Mask | None = None) -> Floats:
+    """Return how likely every task is one that company serves better than training alone.
+
+        c_t = π_t K_t / (π_t K_t + 1 − π_t),   π_t = (Σ_{s ≠ t} c_s + 1) / (T + 1)
+
+    What a task may expect is what the others have found, by Laplace's rule of succession: of two
+    others it learns little, of forty much.
+
+    Parameters
+    ----------
+    log_ratio : ndarray of shape (n_tasks,)
+        log K, how much likelier company makes a task's held-out margins than alone does.
+    votes : ndarray of shape (n_tasks,), optional
+        From which tasks others learn; all by default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dtsvm.select.posterior import chance_of_company
+    >>> chance_of_company(np.log([1.0, 9.0, 9.0])).round(2).tolist()
+    [0.72, 0.95, 0.95]
+    >>> chance_of_company(np.log([1.0] + [9.0] * 30)).round(2)[0].item()
+    0.96
+    """
+    heard = np.ones(len(log_ratio)) if votes is None else votes.astype(np.float64)
+    chance = np.full(len(log_ratio), 0.5)
+    for _ in range(200):
+        told = chance * heard
+        expected = (told.sum() - told + 1.0) / (heard.sum() - heard + 2.0)
+        new = expit(logit(expected) + log_ratio)
+        is_done = np.abs(new - chance).max(initial=0.0) < 1e-9
+        chance = new
+        if is_done:
+            break
+    return np.asarray(chance)
 
 
 def _floored(prior: Floats, is_alone: Mask, floor: float) -> Floats:

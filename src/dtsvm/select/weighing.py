@@ -12,7 +12,7 @@ from dtsvm.select.base_rates import label_weights
 from dtsvm.select.evidence import losses, slopes
 from dtsvm.select.held import Held
 from dtsvm.select.margins import Margins, read_scales, read_table, scale_sums, table
-from dtsvm.select.posterior import given_prior, likelihoods, weights
+from dtsvm.select.posterior import chance_of_company, given_prior, likelihoods, weights
 
 __all__ = ["Weighed", "Weighing", "answered", "measuring", "shares", "weigh", "weighing"]
 
@@ -22,7 +22,7 @@ Answer = TypeVar("Answer")
 Weighing = Generator[Floats, Floats, "Weighed"]
 
 COUNTS = 0.6  # a held-out row counts for so much of one: what held it out shares rows
-POSITIVE = 3.0  # times as likely; of less Kass and Raftery (1995) would make no more than a mention
+LIKELY = 0.75  # odds of three to one: of less Kass and Raftery (1995) make no more than a mention
 LEAST = 1e-2  # a candidate with less of every task is not trained on all rows
 
 
@@ -113,9 +113,8 @@ def weighing(
     wrong = yield _count_wrong(held, is_wrong)
     if guard is not None:
         loses = wrong[:, 2] - wrong[:, 1] >= 1 - (yield from _is_rare(held))
-        if guard == "strict":
-            own, company = (likelihoods(loss, prior, some) for some in (is_alone, ~is_alone))
-            loses |= company < own + np.log(POSITIVE)
+        own, company = (likelihoods(loss, prior, some) for some in (is_alone, ~is_alone))
+        loses |= (chance_of_company(company - own, votes) < LIKELY) & (wrong[:, 0] > 0)
         share = np.where(loses[:, None], alone, share)
         values[:, 2] = np.where(loses[held.task], values[:, 0], values[:, 2])
         is_wrong = _are_wrong(held, values)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["MARK", "behind", "kept_rows"]
+__all__ = ["MARK", "behind", "kept_rows", "kept_section"]
 
 MARK = " †"
 
@@ -19,6 +19,15 @@ def kept_rows(page: str, heading: str) -> dict[str, str]:
         name = name.removesuffix(MARK)
         rows[name] = f"| {name}{MARK} |{rest}"
     return rows
+
+
+def kept_section(page: str, heading: str) -> str:
+    """Return what is under a heading of a page from its first table on, the row marked."""
+    body = page.partition(f"{heading}\n")[2].partition("\n## ")[0]
+    table = body[body.index("\n|") + 1 :] if "\n|" in body else ""
+    for name, row in kept_rows(page, heading).items():
+        table = table.replace(row.replace(f"{name}{MARK}", name), row)
+    return table
 
 
 def behind(row: str) -> float:

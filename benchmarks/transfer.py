@@ -497,9 +497,10 @@ three times as likely to be better: less than that is, to Kass and Raftery (1995
 than a mention. How likely it is follows from the task's held-out margins and from what the other
 tasks have found, by the rule of succession: of two others a task learns little, of forty much. So
 3v6 with 30 rows, whose held-out errors do not show that 5v4 and 8v9 do it no good, stays alone, and
-small tasks among many keep their company. To ask every task for margins three times as likely,
-whatever the others found, did as well for 3v6 and cost tasks of ten rows among many another four or
-five points; to ask for no less likely ones was not enough.
+small tasks among many keep their company; where tasks are few and small, as in heart, some stay
+alone that would gain. To ask every task for margins three times as likely, whatever the others
+found, did as well for 3v6 and cost tasks of ten rows among many another four or five points; to ask
+for no less likely ones was not enough.
 """
 
 

@@ -40,7 +40,7 @@ WAYS = ("alone", "together", "chosen")
               help="Who is linked to whom: complete, ring, line, star or grid.")  # fmt: skip
 @click.option("--candidates", type=click.Choice(["small", "all"]), default="small",
               show_default=True, help="How many families to try: 8 or 11.")  # fmt: skip
-@click.option("--guard", is_flag=True, help="A task with a held-out error fewer alone stays alone.")
+@click.option("--guard", is_flag=True, help="A task that company may harm stays alone.")
 @click.option("--folds", type=click.IntRange(min=2), default=3, show_default=True,
               help="How many times rows are held out.")  # fmt: skip
 @click.option("--jobs", "n_jobs", type=click.IntRange(min=1), help="Threads; all cores by default.")

@@ -72,6 +72,7 @@ class Carrier:
                 self.begun.add(name)
             is_idle = name not in self.begun or node.is_settled or name in self.working
             if is_idle or node.round >= self.last or node.is_balancing(self.now):
+                self.deliver(name, node.outbox.earlier(node.present))
                 self.deliver(name, node.hello(self.now))
             else:
                 self.working[name] = 0

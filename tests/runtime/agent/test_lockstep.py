@@ -50,6 +50,25 @@ def test_agents_that_balance_equal_memory_to_rounding(shape, tasks):
     assert any(level != 1.0 for level in nodes[0].balancer.levels()["one"])
 
 
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("settings", [FIXED, {"C": 0.1, "tol": 1e-300}])
+def test_loss_costs_time_but_no_round_of_who_waits(shape, settings):
+    """Who waits says the last two rounds again, so that each is taken in once and in its turn."""
+    network = SHAPES[shape](NAMES)
+    blocks = {k: (np.sign(X), y) for k, (X, y) in make_blocks(NAMES, ["one"]).items()}
+    nodes = build(network, blocks, settings)
+    carrier = Carrier(nodes, 0.3, np.random.default_rng(0), seconds=1e-4, patience=10**6)
+    carrier.meet()
+    live = make_session(network, blocks, settings)
+    for rounds in (9, 21, 45):
+        live.run(rounds=rounds - live.info.n_rounds if live.info else rounds)
+        carrier.run_until_round(rounds)
+        for node in nodes:
+            right = live.classifier("one", node=node.name)
+            whole = np.append(right.coef_[0], right.intercept_[0])
+            np.testing.assert_allclose(node.decision("one"), whole, atol=1e-11, rtol=0)
+
+
 @pytest.mark.parametrize("pause", [8, 30])
 @pytest.mark.parametrize("tasks", [["one"], ["one", "two"]])
 def test_agents_that_go_on_after_a_change_equal_memory_to_rounding(tasks, pause):

@@ -111,7 +111,7 @@ class Inbox:
         if pattern is None or pattern.known != (self.roster.digest, self.sums.begun):
             return False
         news = pattern.read(data)
-        if news is None or not mail.newest <= news.round < MOST_COUNT:
+        if news is None or not mail.newest - 1 <= news.round < MOST_COUNT:
             return False
         if news.round > MOST_AHEAD and news.round > self.counts()[1] + MOST_AHEAD:
             return False

@@ -59,7 +59,7 @@ class Mail:
         """Refuse what comes from the past."""
         if message.incarnation < self.incarnation:
             raise Refused("it comes from before the sender's last start")
-        if message.incarnation == self.incarnation and message.round < self.newest:
+        if message.incarnation == self.incarnation and message.round < self.newest - 1:
             raise Refused(f"its round {message.round} is past; round {self.newest} was heard")
 
     def put(self, message: Any, news: News, now: float) -> None:
@@ -73,13 +73,23 @@ class Mail:
 
     def keep(self, news: News | Numbers, now: float, has_values: bool) -> None:
         """Keep what was told, the two newest rounds of it."""
-        round_ = self.newest = news.round
-        self.heard_at = now
+        round_ = news.round
+        self.newest, self.heard_at = max(self.newest, round_), now
         if has_values and round_ > self.applied:
             letters = self.letters
             letters[round_] = news
             if len(letters) > 2:
                 del letters[min(letters)]
+
+    def lacks(self, round_: int) -> bool:
+        """Whether values of this round are yet to come.
+
+        Who is a round ahead has said them, waits for this node, and says both rounds again.
+        """
+        newest = self.newest
+        if newest != round_ + 1 or newest not in self.letters:
+            return newest < round_
+        return round_ not in self.letters and self.applied < round_
 
     def take(self, round_: int) -> News | Numbers | None:
         """Return this round's message, or else the newest that has not been used."""

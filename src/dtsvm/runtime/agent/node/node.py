@@ -183,9 +183,10 @@ class Node(Answers):
     def again(self, now: float) -> dict[str, bytes]:
         """Return what neighbours were told last, for those that may have missed it."""
         self._announce(now)
-        if not self.balancer.check:
+        wants, age = self.balancer.wants, self._age
+        if age != self.balancer.check:
             return self._messages(self._told)
-        wants, age = self.balancer.wants, self._age  # x and z are long: only to who lacks them
+        # x and z are long: only to who lacks them
         return self._messages({n: data for n, data in self._told.items() if wants(n, age)})
 
     def has_news_for_somebody(self, since: float) -> bool:
@@ -205,7 +206,7 @@ class Node(Answers):
         for name in present:
             mail = self.mail[name]
             if not (mail.is_late or mail.is_settled):
-                if mail.newest < round_:
+                if mail.lacks(round_):
                     return False
                 is_waited = True
         if is_waited or not present or self.is_settled:
@@ -220,8 +221,8 @@ class Node(Answers):
         self.heard = []
         for name in self.present:
             mail = self.mail[name]
+            is_in_time, has_moved = not mail.lacks(round_), mail.newest > mail.seen
             news = mail.take(round_)
-            is_in_time, has_moved = mail.newest >= round_, mail.newest > mail.seen
             mail.seen, mail.is_late = mail.newest, not (is_in_time or mail.is_settled)
             # A neighbour with which no task is shared says nothing but how far it is.
             if is_in_time or (has_moved and not self.ends.reach(name)):

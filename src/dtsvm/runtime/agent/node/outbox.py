@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.inbox import digest
@@ -15,6 +16,17 @@ from dtsvm.runtime.agent.node.summing import Summing
 __all__ = ["Outbox"]
 
 ROUND_TAG = 0x30  # field 6, a varint
+
+
+class _Round(NamedTuple):
+    """What was told in a round, packed, and the roster it was made for."""
+
+    round: int
+    roster: int
+    told: dict[str, bytes]
+
+
+_NOTHING = _Round(-1, -1, {})
 
 
 @dataclass
@@ -41,6 +53,8 @@ class Outbox:
     def __post_init__(self) -> None:
         self._who: tuple[tuple[int, int], bytes] = ((-1, -1), b"")
         self._standing: tuple[tuple[int, bool], bytes] = ((-1, False), b"")
+        self._head: tuple[int, tuple[int, bool]] = (-1, (0, False))
+        self._before, self._last = _NOTHING, _NOTHING
 
     def messages(
         self, incarnation: int, round_: int, standing: tuple[int, bool], told: dict[str, Pieces]
@@ -49,6 +63,14 @@ class Outbox:
 
         `standing` is what it says of its calm, and whether it has settled.
         """
+        packed = {name: b"".join(pieces) for name, pieces in told.items()}  # the numbers will change
+        if round_ != self._last.round:
+            self._before, self._last = self._last, _Round(round_, self.roster.digest, packed)
+        self._head = incarnation, standing
+        return self._write(round_, packed)
+
+    def _write(self, round_: int, told: dict[str, bytes]) -> dict[str, bytes]:
+        incarnation, standing = self._head
         roster, parcels = self.roster.digest, self.sums.parcels
         if self._who[0] != (incarnation, roster):
             self._who = (incarnation, roster), self._same(incarnation, roster)
@@ -60,8 +82,17 @@ class Outbox:
         for name, mail in self.mail.items():
             is_told = mail.roster_digest == roster and mail.heard_at is not None
             news = b"" if is_told else self._news(mail)
-            out[name] = b"".join((top, *told.get(name, ()), parcels(name), news))
+            out[name] = b"".join((top, told.get(name, b""), parcels(name), news))
         return out
+
+    def earlier(self, names: list[str]) -> dict[str, bytes]:
+        """Return what was told in the round before, for those that have not been heard since."""
+        round_, roster, told = self._before
+        behind = [name for name in names if self.mail[name].newest <= round_]
+        if not behind or round_ != self._last.round - 1 or roster != self.roster.digest:
+            return {}
+        messages = self._write(round_, told)
+        return {name: messages[name] for name in behind}
 
     def _same(self, incarnation: int, roster_digest: int) -> bytes:
         """Return what every message says until the network changes; the protocol comes first."""

@@ -131,24 +131,29 @@ class Process(Turns):
             else:
                 await self._round()
         except Exception as error:
-            self._is_in_round = False
+            self._is_in_round = self._is_waiting = False
             self.trouble.survive("a round", error)
             await asyncio.sleep(self.node.timing.heartbeat_seconds)
 
     async def _meet(self) -> None:
+        self._is_waiting = True
         while not self._is_leaving and not self.node.may_begin(time.monotonic()):
-            self._greet()
+            if self._greet():
+                self._begun_at = time.monotonic()
             self._report()
             await self._wait(self.node.timing.heartbeat_seconds)
+        self._is_waiting = False
 
     async def _balance(self) -> None:
         """Wait for all to know the next penalties, if that is a matter of moments."""
+        self._begun_at, self._is_waiting = time.monotonic(), True
         while not self._is_leaving and self.node.is_balancing(time.monotonic()):
             self._greet()
             self._news.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self.node.timing.heartbeat_seconds / 10):
                     await self._news.wait()
+        self._is_waiting = False
 
     async def _rest(self) -> None:
         """Give signs of life until something changes."""
@@ -167,15 +172,17 @@ class Process(Turns):
                 await self._news.wait()
         await asyncio.sleep(0.01)  # several messages often come at once
 
-    def _greet(self) -> None:
-        """Give a sign of life when it is time for one, or there is news."""
+    def _greet(self) -> bool:
+        """Give a sign of life when it is time for one, or there is news; return whether."""
         now = time.monotonic()
         then, *known = self._greeted
         is_due = now - then >= self.node.timing.heartbeat_seconds
         has_changed = known != [self.node.roster.digest, self.node.sums.version]
-        if is_due or has_changed or self.node.has_news_for_somebody(then):
-            self._send(self.node.hello(now))
-            self._greeted = (now, self.node.roster.digest, self.node.sums.version)
+        if not (is_due or has_changed or self.node.has_news_for_somebody(then)):
+            return False
+        self._send(self.node.hello(now))
+        self._greeted = (now, self.node.roster.digest, self.node.sums.version)
+        return True
 
     def _send(self, messages: dict[str, bytes]) -> None:
         send, n_bytes = self.transport.send, 0

@@ -11,11 +11,13 @@ import asyncio
 import time
 
 from dtsvm.runtime.agent.node.node import Node
+from dtsvm.runtime.agent.process.patience import Patience
 from dtsvm.runtime.agent.process.trouble import Trouble
 
 __all__ = ["HEAVY_WORK", "Turns"]
 
 HEAVY_WORK = 2_000_000  # numbers in a solve above which it runs beside the event loop
+MOST_TICKS = 2  # between words that are said again
 WATCH_SECONDS = 0.1  # between looks at how a node does while it trains
 
 
@@ -35,6 +37,8 @@ class Turns:
         self._busy = 0.0  # seconds of arithmetic
         self._is_heavy = False  # so that a solve runs beside the event loop
         self._is_in_round = False  # only a complete round is then worth waking up for
+        self._is_waiting = False  # for others to meet, or for a sum
+        self._patience = Patience(self.node)
         self._is_over = False  # the round was ended by the message that completed it
         self._failure: Exception | None = None  # in doing so
 
@@ -122,6 +126,7 @@ class Turns:
 
     def _end(self, now: float) -> None:
         """End a round."""
+        self._patience.earn(now - self._begun_at)
         self.node.finish(now)
         self._is_over, self._is_written, self._is_tried = True, False, False
         self._busy += time.monotonic() - now
@@ -157,40 +162,37 @@ class Turns:
         while not (self._is_over or self.node.is_complete() or self._is_leaving):
             self._news.clear()
             await self._news.wait()
-            if self._is_late:
+            if self._patience.is_over(self._begun_at, time.monotonic()):
                 break
         self._is_in_round = False
-
-    @property
-    def _is_late(self) -> bool:
-        """Whether a round has waited long enough."""
-        timing = self.node.timing  # who has settled says no more than a sign of life
-        is_alone = all(self.node.mail[name].is_settled for name in self.node.present)
-        seconds = timing.heartbeat_seconds if is_alone else timing.round_seconds
-        return time.monotonic() >= self._begun_at + seconds
 
     async def _watch(self) -> None:
         """Wake up a round whose deadline has passed; one watch is cheaper than a timer a round.
 
-        Before that it says again, ever less often, what it said: who waits may have missed it.
+        Before that it says again what it said: who waits may have missed it, or think it gone.
         """
-        n_said, begun_at = 0, 0.0
+        gap = due = begun_at = 0.0
         while True:
             timing = self.node.timing
             tick = min(timing.round_seconds / 10, timing.heartbeat_seconds)
             await asyncio.sleep(tick)
-            if not self._is_in_round or self._is_over:
+            is_in_round = self._is_in_round and not self._is_over
+            if not (is_in_round or self._is_waiting):
                 continue
+            now = time.monotonic()
             if self._begun_at != begun_at:
-                n_said, begun_at = 0, self._begun_at
-            if self._is_late:
+                gap, begun_at = tick, self._begun_at
+                due = begun_at + gap
+            if is_in_round and self._patience.is_over(begun_at, now):
                 self._news.set()
-            elif time.monotonic() >= begun_at + tick * 2**n_said:
-                n_said += 1
+            elif now >= due and (is_in_round or now < begun_at + timing.round_seconds):
                 self._say_again()
+                gap = min(2 * gap, MOST_TICKS * tick)
+                due += gap
 
     def _say_again(self) -> None:
         try:
+            self._send(self.node.outbox.earlier(self.node.present))
             self._send(self.node.again(time.monotonic()))
         except Exception as error:
             self.trouble.survive("saying something again", error)

@@ -1,0 +1,71 @@
+from types import SimpleNamespace
+
+from dtsvm.runtime.agent.node.mail import Mail
+from dtsvm.runtime.agent.node.timing import Timing
+from dtsvm.runtime.agent.process.patience import LONGEST, MOST_CREDIT, Patience
+
+SECONDS = 1.0
+
+
+def waiting(**neighbours):
+    """A node in round 5, and what it has heard."""
+    timing = Timing(round_seconds=SECONDS, heartbeat_seconds=0.5)
+    return SimpleNamespace(timing=timing, present=list(neighbours), mail=neighbours, round=5)
+
+
+def lasts(patience, node, begun, talks):
+    """How long a round lasts in which one neighbour never says what it should."""
+    now = begun
+    while not patience.is_over(begun, now):
+        now += 0.05
+        if talks:
+            node.mail["b"].heard_at = now
+    patience.earn(now - begun)
+    return now - begun
+
+
+def test_a_silent_neighbour_is_waited_for_as_long_as_a_round_lasts():
+    node = waiting(b=Mail(newest=4, heard_at=-10.0))
+    assert abs(lasts(Patience(node), node, 100.0, talks=False) - SECONDS) < 0.1
+
+
+def test_a_neighbour_that_is_heard_but_behind_is_waited_for_longer():
+    node = waiting(b=Mail(newest=4, heard_at=100.0))
+    assert abs(lasts(Patience(node), node, 100.0, talks=True) - LONGEST * SECONDS) < 0.1
+
+
+def test_settled_neighbours_are_waited_for_no_longer_than_a_sign_of_life():
+    node = waiting(b=Mail(newest=4, heard_at=100.0, is_settled=True))
+    patience = Patience(node)
+    assert not patience.is_over(100.0, 100.4)
+    assert patience.is_over(100.0, 100.5)
+
+
+def test_who_withholds_its_words_slows_rounds_to_round_seconds_and_no_further():
+    """Whatever it does between: the worst that earns credit is half a round's time each."""
+    node = waiting(b=Mail(newest=4, heard_at=100.0))
+    patience, begun, n_rounds = Patience(node), 100.0, 0
+    while n_rounds < 2000:
+        seconds = lasts(patience, node, begun, talks=True)
+        begun, n_rounds = begun + seconds, n_rounds + 1
+        for _ in range(8):
+            patience.earn(0.5 * SECONDS - 0.01)
+            begun, n_rounds = begun + 0.5 * SECONDS, n_rounds + 1
+    first = MOST_CREDIT * (LONGEST - 1.0) * SECONDS
+    assert begun - 100.0 <= n_rounds * SECONDS + first
+
+
+def test_a_round_that_comes_after_the_next_is_used_in_its_turn():
+    mail = Mail()
+    for round_ in (4, 6, 5):
+        news = SimpleNamespace(round=round_, squares=[0.0])
+        mail.put_numbers(news, 0.0)
+        if round_ == 4:
+            assert mail.take(4).round == 4
+            assert mail.lacks(5)
+        if round_ == 6:
+            assert mail.lacks(5)
+    assert not mail.lacks(5)
+    assert mail.take(5).round == 5
+    assert mail.take(6).round == 6
+    assert mail.newest == 6

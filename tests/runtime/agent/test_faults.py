@@ -65,6 +65,23 @@ def test_a_revived_node_goes_on_where_its_checkpoint_was():
     assert np.allclose(node.decision("one"), before, atol=1e-5)
 
 
+def test_the_network_is_as_old_as_its_last_restart():
+    """So that all balance and leap anew, although nobody missed who was away for a moment."""
+    network, blocks = Network.ring(TEN), make_blocks(TEN, ["one"])
+    carrier = Carrier(build(network, blocks))
+    carrier.meet()
+    kept = dump(carrier.nodes["n2"])
+    for _ in range(30):
+        carrier.tick()
+    before = carrier.nodes["n7"].round
+    revive(carrier, network, blocks, "n2", kept, 2)
+    for _ in range(8):
+        carrier.tick()
+    changed = {node._changed_in for node in carrier.nodes.values()}
+    assert len(changed) == 1
+    assert changed.pop() >= before
+
+
 def test_a_revived_node_does_not_wait_for_a_neighbour_that_is_dead_too():
     network = Network.ring(TEN[:4])
     blocks = make_blocks(TEN[:4], ["one"])

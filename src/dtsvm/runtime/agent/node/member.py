@@ -237,7 +237,9 @@ class Member:
     def _announce(self, now: float, *, is_news: bool = False) -> None:
         """Renew the node's own entry if something in it has changed."""
         self.now = now
-        if self.presence.announce(now, self.round, is_news=is_news):
+        ahead = max((m.newest for m in self.mail.values() if m.heard_at is not None), default=0)
+        round_ = ahead if ahead > self.round + 1 else self.round  # who was away goes on there
+        if self.presence.announce(now, round_, is_news=is_news):
             self._wake()
 
     def may_begin(self, now: float) -> bool:

@@ -292,8 +292,7 @@ class Transport:
     # The end that dials
 
     async def _dial(self, neighbour: str) -> None:
-        pause = REDIAL_SECONDS[0]
-        last_words = ""
+        lost_at, last_words = 0.0, ""
         while not self._is_stopped:
             started = time.monotonic()
             words = ""
@@ -304,9 +303,9 @@ class Transport:
             if words != last_words:
                 log.info("Node %s cannot reach node %s: %s", self.name, neighbour, words)
             last_words = words
-            is_long = time.monotonic() - started > 10 * REDIAL_SECONDS[1]
-            pause = REDIAL_SECONDS[0] if is_long else min(2 * pause, REDIAL_SECONDS[1])
-            await asyncio.sleep(pause)
+            now, (shortest, longest) = time.monotonic(), REDIAL_SECONDS
+            lost_at = now if now - started > longest or not lost_at else lost_at
+            await asyncio.sleep(min(max(shortest, (now - lost_at) / 4), longest))
 
     async def _call(self, neighbour: str) -> str:
         """Talk to a neighbour until the connection ends; return why it did."""

@@ -183,10 +183,9 @@ class Node(Answers):
     def again(self, now: float) -> dict[str, bytes]:
         """Return what neighbours were told last, for those that may have missed it."""
         self._announce(now)
-        wants, age = self.balancer.wants, self._age
+        wants, age = self.balancer.wants, self._age  # x and z are long: only to who lacks them
         if age != self.balancer.check:
             return self._messages(self._told)
-        # x and z are long: only to who lacks them
         return self._messages({n: data for n, data in self._told.items() if wants(n, age)})
 
     def has_news_for_somebody(self, since: float) -> bool:

@@ -6,17 +6,17 @@ from dtsvm.runtime.agent.node.node import Node
 
 __all__ = ["Patience"]
 
-LONGEST = 3.0  # times `round_seconds`
-MOST_CREDIT, EARNED = 8.0, 0.125  # rounds that may wait so long, and what a quick round adds
+LONGEST = 3.0  # times `round_seconds` that a round may last
+MOST_CREDIT = 10.0  # times `round_seconds` that others may last longer
 
 
 class Patience:
     """Waits `round_seconds` for a silent neighbour, and longer for one that is heard but behind.
 
     Its messages may have been lost, or it waits for another that is gone; without it all that is
-    measured from round to round would begin anew. Waiting so long takes credit, and only rounds
-    that last less than half of `round_seconds` earn any: so whoever withholds what it should say
-    makes rounds last `round_seconds` on average and no longer, but for the few of the first credit.
+    measured from round to round would begin anew. What a round lasts longer, others must have been
+    shorter: so whoever withholds what it should say makes rounds last `round_seconds` on average
+    and no longer, but for the first credit.
 
     Parameters
     ----------
@@ -26,8 +26,7 @@ class Patience:
 
     def __init__(self, node: Node) -> None:
         self.node = node
-        self._credit = MOST_CREDIT
-        self._extended = -1.0  # when the round began that may last longer
+        self._credit = MOST_CREDIT * node.timing.round_seconds
 
     def is_over(self, begun: float, now: float) -> bool:
         """Whether a round that began then has waited long enough."""
@@ -44,15 +43,10 @@ class Patience:
             for mail in around
             if not (mail.is_late or mail.is_settled)
         )
-        if not is_behind or seconds >= LONGEST * timing.round_seconds:
-            return True
-        if self._extended != begun:
-            if self._credit < 1.0:
-                return True
-            self._credit, self._extended = self._credit - 1.0, begun
-        return False
+        longest = min(LONGEST * timing.round_seconds, timing.round_seconds + self._credit)
+        return not is_behind or seconds >= longest
 
     def earn(self, seconds: float) -> None:
         """Count a round that lasted so long."""
-        if seconds < 0.5 * self.node.timing.round_seconds:
-            self._credit = min(self._credit + EARNED, MOST_CREDIT)
+        allowed = self.node.timing.round_seconds
+        self._credit = min(max(self._credit + allowed - seconds, 0.0), MOST_CREDIT * allowed)

@@ -25,6 +25,7 @@ from meetings import SHAPES, cold, make_blocks  # noqa: E402
 from sites import Agents, farthest, make_site, status  # noqa: E402
 
 from dtsvm.runtime.agent.node.node import Node  # noqa: E402
+from dtsvm.runtime.agent.node.outbox import Outbox  # noqa: E402
 from dtsvm.ui import main as command_line  # noqa: E402
 
 FIVE, LIAR = list("abcde"), "a"
@@ -43,8 +44,9 @@ WORST = [
 
 
 def lie_as(name: str, config: str) -> None:
-    """Be the liar: an agent that says what the lie makes of it."""
+    """Be the liar: an agent that says what the lie makes of it, also when it says it again."""
     true, sign = Node._messages, Path(config).parent / "lie"
+    true_earlier, how = Outbox.earlier, {**LIES, **HEAVY}.get(name)
     liars: dict[int, Liar] = {}
 
     def messages(self: Node, told: dict[str, bytes]) -> dict[str, bytes]:
@@ -54,10 +56,16 @@ def lie_as(name: str, config: str) -> None:
         if id(self) not in liars:
             liars[id(self)] = Liar(self, np.random.default_rng(5))
             INSIDE.get(name, lambda node: None)(self)
-        how = {**LIES, **HEAVY}.get(name)
         return liars[id(self)].said(out, how) if how else out
 
+    def earlier(self: Outbox, names: list[str]) -> dict[str, bytes]:
+        out = true_earlier(self, names)
+        for liar in liars.values():
+            out = liar.said(out, how) if how else out
+        return out
+
     Node._messages = messages  # type: ignore[method-assign]
+    Outbox.earlier = earlier  # type: ignore[method-assign]
     command_line(["agent", config])
 
 

@@ -63,7 +63,7 @@ class Outbox:
 
         `standing` is what it says of its calm, and whether it has settled.
         """
-        packed = {name: b"".join(pieces) for name, pieces in told.items()}  # the numbers will change
+        packed = {name: b"".join(pieces) for name, pieces in told.items()}  # they will change
         if round_ != self._last.round:
             self._before, self._last = self._last, _Round(round_, self.roster.digest, packed)
         self._head = incarnation, standing

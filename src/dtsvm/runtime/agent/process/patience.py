@@ -16,7 +16,8 @@ class Patience:
     Its messages may have been lost, or it waits for another that is gone; without it all that is
     measured from round to round would begin anew. What a round lasts longer, others must have been
     shorter: so whoever withholds what it should say makes rounds last `round_seconds` on average
-    and no longer, but for the first credit.
+    over rounds and no longer, but for the credit at the start; ten quick rounds may be followed by
+    as many long ones as use up what they earned.
 
     Parameters
     ----------

@@ -308,11 +308,12 @@ def _known_sums(
 
 def _squares(tables: Tables, number: Slots, masses: Floats, elsewhere: Elsewhere) -> Floats:
     """Mean squared feature of an agent's set, by slot."""
-    n, norm, _ = masses.T
-    mean = np.where(n > 0, np.maximum(norm / np.maximum(n, 1.0) / tables.n_features, 1e-12), 1.0)
+    mean = np.array([
+        max(norm / n / tables.n_features, 1e-12) if n else 1.0 for n, norm, _ in masses.tolist()
+    ])  # fmt: skip
     square = np.ones(tables.agents.capacity)
     used = tables.agents.used
-    square[used] = mean[number[used]]
+    square[used] = mean[number[used]] if len(mean) else 1.0
     for agent, known in elsewhere.square.items():
         square[agent] = known
     return square
@@ -332,15 +333,16 @@ def _start_penalties(
         return start
     C, reg, used = tables.agents["C"], tables.agents["reg"], tables.agents.used
     if elsewhere.flow:
-        first, flow = used, np.array([elsewhere.flow[a] for a in used.tolist()])
+        first, flow = used.tolist(), [elsewhere.flow[a] for a in used.tolist()]
     else:
         node = tables.agents["node"]
         graphs = (compiled.set_graph(s, number, node, ends) for s in range(len(sets)))
-        first, flow = _firsts(sets)[number[used]], np.array([link_flow(*g) for g in graphs])
-        flow = flow[number[used]]
-    start[used] = start_penalty(
-        flow, C[first], (reg[first, 0], reg[first, 1]), size[first], square[first]
-    )
+        first, flow = [int(agents[0]) for agents in sets], [link_flow(*g) for g in graphs]
+    each = np.array([
+        start_penalty(f, float(C[a]), tuple(reg[a].tolist()), float(size[a]), float(square[a]))
+        for a, f in zip(first, flow, strict=True)
+    ])  # fmt: skip
+    start[used] = each if elsewhere.flow else each[number[used]]
     return start
 
 

@@ -179,6 +179,7 @@ def test_ranks_with_different_commands_are_refused(tmp_path):
 def test_a_signal_ends_all_ranks_with_the_state_kept(tmp_path, sign):
     write_rows(tmp_path / "rows.csv", 90, seed=0)
     asked = [*map(str, TRAIN), "--tol", "1e-30", "--max-rounds", "100000000"]
+    asked += ["--node-penalty", "1e7", "--task-penalty", "1e7"]  # they take ages to agree
     asked += ["--checkpoint", "state.npz", "--checkpoint-seconds", "0.1"]
     started = start(2, DTSVM, *asked, cwd=tmp_path)
     state = tmp_path / "state.npz"

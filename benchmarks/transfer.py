@@ -321,10 +321,10 @@ side, with nothing to set. What it does:
   holds what; 139 tasks in a node need no links inside it. The one difference to the families as
   they are written: a task's own bias is almost free instead of free, a constant whose square is
   the mean squared row. It was three when the errors below were measured, which takes up to twice
-  the rounds: it is by far the longest feature. With one instead of three no set's error rose by more
-  than twice its standard error (`python -m benchmarks.own_bias`): 12 splits of vehicle +0.07 ± 0.05,
-  of contraception (20) -0.40 ± 0.17, diabetes +0.06 ± 0.09, breast cancer +0.00 ± 0.04, 12 pairs
-  -0.01 ± 0.01, 20 of heart (40) -0.09 ± 0.13. School was not tried.
+  the rounds: it is by far the longest feature. With one instead of three no error rose by more than
+  twice its standard error (`python -m benchmarks.own_bias`): 12 splits of vehicle +0.07 ± 0.05, of
+  contraception (20) -0.40 ± 0.17, diabetes +0.06 ± 0.09, breast cancer +0.00 ± 0.04, 12 pairs -0.01
+  ± 0.01, 20 of heart (40) -0.09 ± 0.13. School was not tried.
 - Every node *holds out* its own rows in three turns. Out-of-fold margins become tables by task and
   candidate (64 points; a margin is shared by its two neighbours), which add up over nodes; so do
   the counts that pick one bias where several are best. Else only what training exchanges travels.

@@ -62,7 +62,7 @@ def test_a_round_that_comes_after_the_next_is_used_in_its_turn():
     mail = Mail()
     for round_ in (4, 6, 5):
         news = SimpleNamespace(round=round_, squares=[0.0])
-        mail.put_numbers(news, 0.0)
+        mail.keep(news, 0.0, has_values=True)
         if round_ == 4:
             assert mail.take(4).round == 4
             assert mail.lacks(5)

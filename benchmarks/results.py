@@ -76,11 +76,11 @@ def keep(case: str, found: list[dict[str, Any]], settings: Settings, seconds: fl
 
 
 def read() -> dict[str, list[dict[str, Any]]]:
-    """Return every case's results of its last run that was not quick."""
+    """Return every case's results of its last run that was not quick; here are others' too."""
     latest: dict[str, list[dict[str, Any]]] = {}
     for path in sorted(FOLDER.glob("*.jsonl")):
         lines = [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
-        whole = [line for line in lines if not line["quick"]]
+        whole = [line for line in lines if not line.get("quick", True)]
         if whole:
             last = max(line["run"] for line in whole)
             latest[whole[0]["case"]] = [line for line in whole if line["run"] == last]

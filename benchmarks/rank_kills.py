@@ -25,6 +25,7 @@ import numpy as np
 COMMAND = str(Path(sys.executable).with_name("dtsvm"))
 MPIEXEC = str(Path(sys.executable).with_name("mpiexec"))
 ASKED = ["train", "rows.npz", "--label", "y", "--C", "1000", "--tol", "1e-15", "--network", "ring",
+         "--node-penalty", "1e7",  # so that it does not end by itself
          "--checkpoint", "state.npz", "--checkpoint-seconds", "0"]  # fmt: skip
 PATIENCE_SECONDS = 120.0
 

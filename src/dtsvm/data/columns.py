@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -19,6 +19,7 @@ from dtsvm.data.kinds import (
     runs_on,
     text_kind,
 )
+from dtsvm.data.memory import in_pieces
 from dtsvm.data.numerals import (
     MISSING,
     Ambiguous,
@@ -45,7 +46,6 @@ __all__ = [
 
 # A feature beyond this cannot be squared and summed.
 LARGEST = 1e100
-BLOCK = 1 << 14
 _WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]*)")
 # A label may be called "-" or "?".
 _NO_NAME = MISSING - {"-", ".", "?"}
@@ -237,13 +237,8 @@ def _whole_kind(cells: Cells) -> Kind | None:
     return digits_kind({str(value) for value in np.unique(cells).tolist()})
 
 
-def _blocks(numbers: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
-    """Give a column in pieces, of which everything that is made stays in the cache."""
-    return (numbers[first : first + BLOCK] for first in range(0, len(numbers), BLOCK))
-
-
 def _number_kind(name: str, numbers: NDArray[np.float64]) -> Kind:
-    for block in _blocks(numbers):
+    for block in in_pieces(numbers):
         some = block[~np.isnan(block)]
         if (some != np.round(some)).any():
             return Kind.NUMBER
@@ -299,7 +294,7 @@ def _refuse_first(
     is_bad: Callable[[NDArray[np.float64]], NDArray[np.bool_]],
 ) -> NDArray[np.float64]:
     with np.errstate(invalid="ignore"):
-        is_good = all(not is_bad(block).any() for block in _blocks(numbers))
+        is_good = all(not is_bad(block).any() for block in in_pieces(numbers))
     if not is_good:
         row = int(is_bad(numbers).argmax())
         value = numbers[row]

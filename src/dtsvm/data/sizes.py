@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dtsvm.data.memory import in_pieces
 from dtsvm.errors import DataError
 
 __all__ = [
@@ -24,7 +25,6 @@ __all__ = [
 
 ENOUGH = 10  # numbers other than 0 before they say anything
 APART = 6  # powers of two between two nodes' numbers: a hundred times
-BLOCK = 1 << 14  # numbers looked at in one go: what is made of them stays in the cache
 LEAST, MOST = -1073, 1024  # exponents of float64, subnormal ones among them
 FIELD = 1022  # what float64 adds to the exponent of a number that is not subnormal
 
@@ -53,8 +53,8 @@ def count_exponents(numbers: NDArray[np.float64]) -> Counts:
     """
     counts = np.zeros(MOST - LEAST + 1, np.int64)
     normal = counts[1 - FIELD - LEAST :]
-    for first in range(0, len(numbers), BLOCK):
-        block = np.ascontiguousarray(numbers[first : first + BLOCK], np.float64)
+    for piece in in_pieces(numbers):
+        block = np.ascontiguousarray(piece, np.float64)
         fields = np.bincount((block.view(np.int64) >> 52) & 2047, minlength=2048)
         normal += fields[1:2047]
         if fields[0]:
@@ -73,8 +73,8 @@ def largest_exponent(numbers: NDArray[np.float64]) -> int:
     (3, 0)
     """
     largest = 0.0
-    for first in range(0, len(numbers), BLOCK):
-        sizes = np.abs(numbers[first : first + BLOCK])
+    for piece in in_pieces(numbers):
+        sizes = np.abs(piece)
         most = float(sizes.max())
         if most != most:
             most = float(np.max(sizes, where=~np.isnan(sizes), initial=0.0))

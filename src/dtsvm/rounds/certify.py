@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from dtsvm.kernel import compiled
 from dtsvm.problem import Certificate
-from dtsvm.rounds.plan import Plan
 from dtsvm.rounds.state import State
 
 __all__ = ["Tally", "average", "certificates", "certify"]
@@ -57,8 +56,8 @@ def certify(
     return Certificate(*compiled.bound(len(share), np.array(reg), sums))
 
 
-def certificates(state: State, plan: Plan | None = None) -> list[Certificate]:
-    """Certify every set of agents that agrees among itself, or those in a plan of some."""
-    plan = plan or state.plan
+def certificates(state: State) -> list[Certificate]:
+    """Certify every set of agents that agrees among itself."""
+    plan = state.plan
     found = compiled.certify_sets(plan.rows, plan.agents, plan.sets, plan.sums)
     return [Certificate(*each) for each in found.tolist()]

@@ -193,9 +193,6 @@ class Memory:
         ended: Floats = plan.sets.arrays["ended"]
         return ended
 
-    def share_numbers(self) -> None:
-        """Let every process know what all agents found; here is only one."""
-
     def _plain_job(self, n: int, more: dict[str, float] | None = None) -> _Job:
         """Rounds in which nobody looks at a certificate, unless `more` of a pace says so."""
         state, log = self.state, np.full((n, 6), np.nan)

@@ -23,7 +23,7 @@ Weighing = Generator[Floats, Floats, "Weighed"]
 
 COUNTS = 0.6  # a held-out row counts for so much of one: what held it out shares rows
 LIKELY = 0.75  # odds of three to one: of less Kass and Raftery (1995) make no more than a mention
-LEAST = 1e-2  # a candidate with less of every task is not trained on all rows
+LEAST = 1e-2  # a candidate with less of every task has no part in the answer
 
 
 class Weighed(NamedTuple):

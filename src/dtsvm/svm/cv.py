@@ -72,8 +72,8 @@ class DTSVMCV(Networked):
         not three times as likely to be better, by its held-out margins and by what other tasks have
         found. Fewer single tasks lose; the average loses, up to two points with ten rows a task.
     refit : bool, default=True
-        Whether candidates that are used are trained on all rows in the end; else the mean of the
-        folds' classifiers is taken, which costs nothing more.
+        Whether candidates are trained on all rows beside the folds; else the mean of the folds'
+        classifiers is taken, which trains one lane of each fewer.
     positive, class_weight, task_column, node_column
         As in `DTSVM`. Weights count in training and in the losses of held-out rows; errors are
         shares of rows as they are.

@@ -13,7 +13,7 @@ import click
 
 from dtsvm.errors import DtsvmError, did_you_mean
 
-__all__ = ["LazyGroup", "to_one_line"]
+__all__ = ["LazyGroup", "is_launched", "to_one_line"]
 
 
 LAUNCHED = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMIX_RANK")
@@ -46,7 +46,7 @@ class LazyGroup(click.Group):
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")
         asked = [*args[0]] if args and args[0] is not None else sys.argv[1:]
-        if {"--help", "--version"} & {*asked} and _is_launched(from_rank=1):
+        if {"--help", "--version"} & {*asked} and is_launched(from_rank=1):
             sys.exit(0)  # rank 0 shows it
         return super().main(*args, **options)
 
@@ -75,7 +75,7 @@ class LazyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; an error becomes one line and an exit code, a traceback with --debug."""
         try:
-            if not _is_launched():
+            if not is_launched():
                 return super().invoke(ctx)
             return self._invoke_launched(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
@@ -100,7 +100,7 @@ class LazyGroup(click.Group):
             raise
 
 
-def _is_launched(from_rank: int = 0) -> bool:
+def is_launched(from_rank: int = 0) -> bool:
     """Whether an MPI launcher started this process, as a rank from this one on."""
     said = (os.environ.get(name, "") for name in LAUNCHED)
     return any(rank.isdigit() and int(rank) >= from_rank for rank in said)

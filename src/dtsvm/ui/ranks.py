@@ -15,15 +15,9 @@ import click
 
 from dtsvm.errors import ParameterError
 from dtsvm.runtime.mpi.collect import gather_json
-from dtsvm.runtime.mpi.ranks import (
-    end_all,
-    is_one_of_several,
-    rank_told,
-    wait_for_turn,
-    world,
-)
+from dtsvm.runtime.mpi.ranks import end_all, is_one_of_several, wait_for_turn, world
 from dtsvm.svm.company import Alone, find_company
-from dtsvm.ui.group import to_one_line
+from dtsvm.ui.group import is_launched, to_one_line
 
 __all__ = ["at_one_rank", "check_command", "find_ranks", "is_first", "one_voice", "say_once"]
 
@@ -114,7 +108,7 @@ def _need_world() -> Any:
     try:
         return world()
     except ParameterError:
-        if rank_told() > 0:
+        if is_launched(from_rank=1):
             raise click.exceptions.Exit(ParameterError.exit_code) from None
         raise
 

@@ -10,11 +10,10 @@ from typing import Any, NoReturn
 
 from dtsvm.errors import ParameterError
 
-__all__ = ["end_all", "end_together", "is_one_of_several", "maximum", "rank_told", "world"]
+__all__ = ["end_all", "end_together", "is_one_of_several", "maximum", "world"]
 
 # What launchers tell their ranks: MPICH and Intel, Open MPI, MVAPICH, Slurm with PMIx.
 SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
-RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMIX_RANK")
 MISSING = (
     "engine='mpi' needs mpi4py and an MPI library: pip install 'dtsvm[mpi]', and where the machine "
     "has no MPI of its own, pip install mpich."
@@ -36,19 +35,6 @@ def is_one_of_several() -> bool:
     if any(size.isdigit() and int(size) > 1 for size in sizes):
         return True
     return "PMIX_RANK" in os.environ and int(os.environ.get("SLURM_NTASKS", "1")) > 1
-
-
-def rank_told() -> int:
-    """Return the rank that the launcher says this is; 0 if it says nothing.
-
-    Examples
-    --------
-    >>> from dtsvm.runtime.mpi.ranks import rank_told
-    >>> rank_told()
-    0
-    """
-    said = (os.environ.get(name, "") for name in RANKS)
-    return next((int(rank) for rank in said if rank.isdigit()), 0)
 
 
 def world() -> Any:

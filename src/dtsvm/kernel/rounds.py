@@ -2027,7 +2027,7 @@ def conclude(certified: Floats, sets: Sets, job: Job, is_calm: bool) -> None:
         return
     job.is_converged = worst <= job.gap_tol
     over = within(worst / job.gap_tol, 1.0, 100.0) if job.gap_tol > 0.0 else 100.0
-    share = 0.05 + 0.15 * log10(over)
+    share = 0.02 + 0.15 * log10(over)
     n_rounds = 1.0 * (job.begun + job.done)
     job.next_look = n_rounds + max(2.0, floor(share * n_rounds))
 

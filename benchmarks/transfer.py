@@ -320,11 +320,8 @@ side, with nothing to set. What it does:
   Training together is then an ordinary SVM with one agent a node, whatever the network and whoever
   holds what; 139 tasks in a node need no links inside it. The one difference to the families as
   they are written: a task's own bias is almost free instead of free, a constant whose square is
-  the mean squared row. It was three when the errors below were measured, which takes up to twice
-  the rounds: it is by far the longest feature. With one instead of three no error rose by more than
-  twice its standard error (`python -m benchmarks.own_bias`): 12 splits of vehicle +0.07 ± 0.05, of
-  contraception (20) -0.40 ± 0.17, diabetes +0.06 ± 0.09, breast cancer +0.00 ± 0.04, 12 pairs -0.01
-  ± 0.01, 20 of heart (40) -0.09 ± 0.13. School was not tried.
+  the mean squared row. With three instead of one rounds are up to twice as many, because it is by
+  far the longest feature, and errors as many (`python -m benchmarks.own_bias`).
 - Every node *holds out* its own rows in three turns. Out-of-fold margins become tables by task and
   candidate (64 points; a margin is shared by its two neighbours), which add up over nodes; so do
   the counts that pick one bias where several are best. Else only what training exchanges travels.
@@ -354,8 +351,7 @@ side, with nothing to set. What it does:
 - *Who holds what* does not matter, so every node may be a task of its own, as in MOCHA's setting.
 """
 EARLIER = """
-Rows marked † were measured earlier: all held-out rows counted alike, whatever their label, and the
-guard looked at held-out errors only.
+Rows marked † were measured on an earlier version.
 """
 SEEN = """## Error on rows nobody has seen
 
@@ -363,10 +359,9 @@ Macro error in %, mean ± standard error over random splits; by hand means the f
 in the same folds. *Guarded* is `guard="alone"`. The last column is what a prototype reached on its
 own splits of sets of the same names. Where its best by hand, too, is far from ours (3v6 with 2 of
 12 rows, 12 pairs) the two are not comparable: it does not say how those rows were drawn. 3v6 with
-2 of 12 is tested on as many of either digit, which its folds do not show; these two sets have more
-splits, because errors vary: on the first twenty, before held-out rows counted for less, they were
-1.0 and 0.6 points behind the best by hand. Candidates were trained to a gap of 0.01 here; the
-estimator's default is 0.05.
+2 of 12 is tested on as many of either digit, which its folds do not show. Sets that are quick to
+train have more splits. Candidates were trained to a gap of 0.01 here; the estimator's default is
+0.05.
 """
 NEW = """### Sets that nothing was tuned on
 
@@ -384,8 +379,8 @@ they are, the error would be that without them. On contraception, where honest t
 make 40 errors in 100, held-out rows hardly tell: what helps there is not to find them, but not to
 choose what they harm most. When held-out rows counted alike, whatever their label, they cost 0.70
 there on the first twenty splits: a free bias of a task's own looked better than it is, and families
-with one suffer most from rows that mean nothing. With twenty rows a task the aim is missed, though
-by less than the error of that figure. Tried before, on contraception and vehicle, without gain: to
+with one suffer most from rows that mean nothing. With twenty rows a task the aim is missed. Tried
+before, on contraception and vehicle, without gain: to
 let those found be 5 % wrong (Benjamini and Hochberg) instead of none in 95 % (more are found, and
 with them honest sensors that are hard, which costs more), to set aside every task whose held-out
 labels a coin explains better than all candidates, and votes by that chance.
@@ -496,7 +491,9 @@ a 95 % t-interval corrected for the number of tasks (Bonferroni): how many are a
 below, and the largest mean difference, in points. The guard leaves a task alone where that makes a
 held-out error fewer (or, with fewer rows of a class than folds, as few), and where company is not
 three times as likely to be better: less than that is, to Kass and Raftery (1995), not worth more
-than a mention. How likely it is follows from the task's held-out margins and from what the other
+than a mention. Left alone, it gets C with the fewest held-out errors, as tuned by hand: the mean
+over all C, which it got before, errs less on average, by four points where a class has two or three
+rows, but had left two of 139 schools with few passes significantly worse off. How likely it is follows from the task's held-out margins and from what the other
 tasks have found, by the rule of succession: of two others a task learns little, of forty much. So
 3v6 with 30 rows, whose held-out errors do not show that 5v4 and 8v9 do it no good, stays alone, and
 small tasks among many keep their company; where tasks are few and small, as in heart, some stay

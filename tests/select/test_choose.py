@@ -8,6 +8,7 @@ import pytest
 from sklearn.svm import LinearSVC
 
 from dtsvm.select import ALL, Held, Lift, candidates, choose, moments, split, weigh
+from dtsvm.select.weighing import answered, measuring, weighing
 
 pytestmark = pytest.mark.filterwarnings("ignore:Liblinear failed to converge")
 
@@ -136,6 +137,22 @@ def test_the_guard_takes_what_most_others_have_found_for_likely(n_others, is_alo
     assert (lax.weights[:, 0] < 1.0).all()
     assert (found.weights[0, 0] == 1.0) == is_alone
     assert (found.weights[1:, 0] < 1.0).all()
+
+
+def test_who_the_guard_leaves_alone_gets_the_smallest_C_with_the_fewest_held_out_errors():
+    y, task = np.tile([-1.0, 1.0], 15), np.zeros(30, int)
+    held = Held(np.zeros((30, 1)), y, task, np.arange(30) % 3, 1, 3)
+    wrong = [3, 2, 2, 5]  # of which the last has company
+    decisions = np.stack([np.where(np.arange(30) < n, -y, y) for n in wrong], axis=1)
+    is_alone, prices = np.arange(4) < 3, np.array([1.0, 10.0, 0.1, 0.1])
+
+    def steps():
+        margins = yield from measuring(held, decisions)
+        return (yield from weighing(held, decisions, margins, is_alone, "alone", prices=prices))
+
+    found = answered(steps(), np.asarray)
+    assert found.weights.tolist() == [[0.0, 0.0, 1.0, 0.0]]
+    assert found.wrong[0, 1:3].tolist() == [2.0, 2.0]
 
 
 def test_the_guard_does_not_leave_a_task_without_rows_alone():

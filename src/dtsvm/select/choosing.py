@@ -91,7 +91,7 @@ def choose(
         With "alone", a task that makes at least one held-out error fewer alone trains alone; with
         as many too, if it has fewer rows of a class than there are folds. So does one whose
         held-out margins, and what other tasks have found, do not make company three times as likely
-        to be better.
+        to be better. It gets what it would have alone: C with the fewest held-out errors.
     refit : bool
         Whether to train on all rows, beside the folds; else these' classifiers are averaged.
     """
@@ -224,7 +224,10 @@ def _judging(
 ) -> Generator[Floats, Floats, Weighed]:
     """Weigh what was tried; what was not has no weight."""
     is_alone = _are_alone(candidates, tried.which)
-    found = yield from weighing(held, tried.decisions, tried.margins, is_alone, guard, aside)
+    prices = np.array([candidates[m].C for m in tried.which])
+    found = yield from weighing(
+        held, tried.decisions, tried.margins, is_alone, guard, aside, prices
+    )
     weights, prior, slopes = (
         _spread(part, tried.which, len(candidates))
         for part in (found.weights, found.prior, found.slopes)

@@ -493,13 +493,14 @@ held-out error fewer (or, with fewer rows of a class than folds, as few), and wh
 three times as likely to be better: less than that is, to Kass and Raftery (1995), not worth more
 than a mention. Left alone, it gets C with the fewest held-out errors, as tuned by hand: the mean
 over all C, which it got before, errs less on average, by up to four points where a class has few
-rows, but left one of 139 schools, in which few pass, significantly worse off. How likely it is follows from the task's held-out margins and from what the other
-tasks have found, by the rule of succession: of two others a task learns little, of forty much. So
-3v6 with 30 rows, whose held-out errors do not show that 5v4 and 8v9 do it no good, stays alone, and
-small tasks among many keep their company; where tasks are few and small, as in heart, some stay
-alone that would gain. To ask every task for margins three times as likely, whatever the others
-found, did as well for 3v6 and cost tasks of ten rows among many another four or five points; to ask
-for no less likely ones was not enough.
+rows, but left one of 139 schools, in which few pass, significantly worse off. How likely it is
+follows from the task's held-out margins and from what the other tasks have found, by the rule of
+succession: of two others a task learns little, of forty much. So 3v6 with 30 rows, whose held-out
+errors do not show that 5v4 and 8v9 do it no good, stays alone, and small tasks among many keep
+their company; where tasks are few and small, as in heart, some stay alone that would gain. To ask
+every task for margins three times as likely, whatever the others found, did as well for 3v6 and
+cost tasks of ten rows among many another four or five points; to ask for no less likely ones was
+not enough.
 """
 
 

@@ -188,7 +188,7 @@ def test_a_missing_column_is_refused_by_name_or_filled():
     north, south = schema_of(age=[5, 6.5], creatinine=[1.5, 2]), schema_of(age=[7, 8.5])
     assert disagreement(north=north, south=south) == (
         "Node south has no column 'creatinine'; north has it as a number. Add it, or let it be "
-        'filled in with missing_columns = "impute".'
+        'filled in with missing_columns = "impute" (--missing-columns impute).'
     )
     agreed = agree_schemas({"south": south, "north": north}, missing_columns="impute")
     assert agreed.names == ("age", "creatinine")

@@ -72,12 +72,28 @@ def test_columns_are_found_by_name_and_extra_ones_ignored():
 
 def test_a_missing_column_is_refused_or_filled():
     rows = table()
-    with pytest.raises(DataError, match="X has no column 'age' for a feature"):
+    with pytest.raises(DataError, match="X has no column 'age', which features are made of"):
         Preparation().fit(rows).transform(rows.drop(columns="age"))
     made = Preparation(missing_columns="impute").fit(rows)
     X = made.transform(rows.drop(columns="age"))
     assert X[:, 0].tolist() == [0.0] * len(rows)
     assert X[:, 1].tolist() == [1.0] * len(rows)
+
+
+def test_a_column_that_was_left_out_is_not_asked_for():
+    rows = {"age": [60.5, 70.5], "land": ["DE", "DE"], "batch": [1, 1]}
+    made = Preparation(min_count=1).fit(rows)
+    assert made.get_feature_names_out().tolist() == ["age"]
+    assert made.transform({"age": [70.5]}).tolist() == [[1.0]]
+    assert made.transform({"age": [70.5], "batch": ["x"]}).tolist() == [[1.0]]
+
+
+def test_another_unit_than_in_training_is_refused():
+    made = Preparation().fit({"dose (mg)": [1.5, 2.5]})
+    assert made.transform({"dose": [2.5]}).tolist() == [[1.0]]
+    with pytest.raises(DataError) as refused:
+        made.transform({"dose [g]": [2.5]})
+    assert str(refused.value) == "X has 'dose' in g; features are made of it in mg. Convert it."
 
 
 def test_a_word_in_a_column_of_numbers_is_refused_at_prediction():

@@ -321,7 +321,7 @@ PAIRS = {
         GOOD.replace("dose,", "", 1).replace(".5,0.5", ".5").replace(".5,1.5", ".5")
         .replace(".5,2.5", ".5").replace(".5,3.5", ".5"),
         "Node b has no column 'dose'; a has it as a number. Add it, or let it be filled in with "
-        'missing_columns = "impute".',
+        'missing_columns = "impute" (--missing-columns impute).',
     ),
     "a number here, words there": (
         GOOD.replace(",0.5,", ",low,").replace(",1.5,", ",mid,").replace(",2.5,", ",mid,")
@@ -408,6 +408,25 @@ def test_a_strange_value_at_prediction_is_refused(run, tmp_path):
     assert refused(run, tmp_path, "predict", "model.json", "new.csv") == (
         "Error: new.csv, line 2: column 'age' has 'old', which is not a number. Mend it, or "
         "declare the column a category.\n"
+    )
+
+
+def test_another_unit_at_prediction_is_refused(run, tmp_path):
+    (tmp_path / "a.csv").write_text(GOOD.replace("dose", "dose (mg)", 1))
+    run("train", "a.csv", "--label", "sick")
+    (tmp_path / "new.csv").write_text("age,dose (g),ward\n50,1.5,A\n")
+    assert refused(run, tmp_path, "predict", "model.json", "new.csv") == (
+        "Error: new.csv has 'dose' in g; features are made of it in mg. Convert it.\n"
+    )
+
+
+def test_a_missing_column_at_prediction_is_refused(run, tmp_path):
+    (tmp_path / "a.csv").write_text(GOOD)
+    run("train", "a.csv", "--label", "sick")
+    (tmp_path / "new.csv").write_text("dose\n1.5\n")
+    assert refused(run, tmp_path, "predict", "model.json", "new.csv") == (
+        "Error: new.csv has no column 'age', which features are made of. Add it, or let it be "
+        'filled in with missing_columns = "impute" (--missing-columns impute).\n'
     )
 
 

@@ -148,11 +148,19 @@ def test_a_site_without_a_column_is_refused_by_name_or_filled(run, sites):
     command = ["train", *FILES, "--label", "readmitted"]
     assert run(*command, exit_code=1).stderr == (
         "Error: Node west has no column 'creatinine'; north has it as a number. Add it, or let it "
-        'be filled in with missing_columns = "impute".\n'
+        'be filled in with missing_columns = "impute" (--missing-columns impute).\n'
     )
     assert not (sites / "model.json").exists()
     run(*command, "--missing-columns", "impute")
     run("predict", "model.json", "west.csv")
+
+
+def test_a_column_that_training_left_out_need_not_be_there_to_predict(run, sites):
+    run("train", *FILES, "--label", "readmitted", "--task", "disease")
+    answers = run("predict", "model.json", "new.csv").stdout
+    table = pd.read_csv("new.csv", dtype=str)
+    table.drop(columns=["country", "admitted"]).to_csv("short.csv", index=False)
+    assert run("predict", "model.json", "short.csv").stdout == answers
 
 
 def test_the_sample_is_not_written_over(run, sites):

@@ -20,7 +20,7 @@ from dtsvm.data.sizes import count_exponents, largest_exponent, sizes_of
 from dtsvm.data.tables import Cells, Table, read_table
 from dtsvm.errors import DataError, ParameterError, did_you_mean
 
-__all__ = ["Records", "frame_records", "read_records", "table_records"]
+__all__ = ["Records", "frame_records", "read_records", "table_records", "unit_of"]
 
 _LEVELLED = (Kind.YES_NO, Kind.CATEGORY)
 _GERMAN_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+")
@@ -226,7 +226,7 @@ def _schema(
         levels = _levels(table, name) if kind in _LEVELLED else ()
         unit, exponent, sizes = table.units.get(name), 0, None
         if kind is Kind.NUMBER:
-            unit = unit or _sign(table, name)
+            unit = unit_of(table, name)
             numbers = numbers_of(table, name)
             # Sums can be taken of what is below 1.
             exponent = largest_exponent(numbers)
@@ -236,11 +236,11 @@ def _schema(
     return Schema(tuple(columns)).declare({n: k for n, k in kinds.items() if n in names})
 
 
-def _sign(table: Table, name: str) -> str | None:
-    """The unit that stands beside every number: 97 %, $5."""
+def unit_of(table: Table, name: str) -> str | None:
+    """Return the unit in a column's heading, or beside every number of it: 97 %, $5."""
     cells = table.columns[name]
     found = split_sign(cells) if isinstance(cells, tuple) else None
-    return found[1] if found else None
+    return table.units.get(name) or (found[1] if found else None)
 
 
 def _levels(table: Table, name: str) -> tuple[str, ...]:

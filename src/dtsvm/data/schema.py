@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from dtsvm.data.kinds import KIND_WORDS, Kind, join_kinds
 from dtsvm.data.sizes import Sizes, join_sizes, refuse_other_sizes
 from dtsvm.errors import DataError, ParameterError, did_you_mean
 
-__all__ = ["ColumnSchema", "Schema", "agree_schemas", "split_unit"]
+__all__ = ["ColumnSchema", "Schema", "absent_remedy", "agree_schemas", "split_unit"]
 
 _WITH_UNIT = re.compile(r"(?P<name>.*\S)\s*(?:\[(?P<square>[^\[\]]+)\]|\((?P<round>[^()]+)\))")
 MOST_SHOWN = 3
@@ -192,7 +192,7 @@ def agree_schemas(nodes: Mapping[str, Schema], missing_columns: str = "refuse") 
     Traceback (most recent call last):
     ...
     dtsvm.errors.DataError: Node south has no column 'creatinine'; north has it as a number. Add it,
-    or let it be filled in with missing_columns = "impute".
+    or let it be filled in with missing_columns = "impute" (--missing-columns impute).
     """
     if missing_columns not in ("refuse", "impute"):
         raise ParameterError(
@@ -234,14 +234,25 @@ def _refuse_shares(owners: Mapping[str, ColumnSchema]) -> None:
 
 
 def _absent(name: str, node: str, schema: Schema, owner: str, column: ColumnSchema) -> str:
-    close = difflib.get_close_matches(name.lower(), [n.lower() for n in schema.names], n=1)
-    meant = next((n for n in schema.names if close and n.lower() == close[0]), None)
-    remedy = (
-        f"Is it the column {meant!r}? Then rename it."
-        if meant
-        else 'Add it, or let it be filled in with missing_columns = "impute".'
-    )
+    remedy = absent_remedy(name, schema.names)
     return f"Node {node} has no column {name!r}; {owner} has it as {column.words}. {remedy}"
+
+
+def absent_remedy(name: str, names: Iterable[str]) -> str:
+    """Say what to do where a column is absent among those of these names.
+
+    Examples
+    --------
+    >>> absent_remedy("age", ["Age", "ward"])
+    "Is it the column 'Age'? Then rename it."
+    """
+    by_lower = {one.lower(): one for one in names}
+    close = difflib.get_close_matches(name.lower(), by_lower, n=1)
+    if close:
+        return f"Is it the column {by_lower[close[0]]!r}? Then rename it."
+    return (
+        'Add it, or let it be filled in with missing_columns = "impute" (--missing-columns impute).'
+    )
 
 
 def _join(node: str, column: ColumnSchema, first: str, agreed: ColumnSchema) -> ColumnSchema:

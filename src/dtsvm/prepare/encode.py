@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from dtsvm.data import ColumnSchema, Kind, Records, Schema
 from dtsvm.data.columns import levels_of, numbers_of, switches_of
-from dtsvm.errors import DataError, did_you_mean
+from dtsvm.data.schema import absent_remedy
+from dtsvm.errors import DataError
 
-__all__ = ["MEASURED", "Encoded", "encode", "encode_parts", "join", "recode"]
+__all__ = ["MEASURED", "Encoded", "encode", "encode_parts", "join", "recode", "require_columns"]
 
 # The kinds that become one number a row.
 MEASURED = (Kind.NUMBER, Kind.ZERO_ONE, Kind.YES_NO)
@@ -106,7 +107,7 @@ def encode_parts(
         The parts.
     """
     if missing_columns == "refuse":
-        _require_columns(records, schema)
+        require_columns(records, schema.of_kind(*MEASURED, Kind.CATEGORY))
     measured, coded = schema.of_kind(*MEASURED), schema.of_kind(Kind.CATEGORY)
     lengths = [len(range(records.n_rows)[p]) if isinstance(p, slice) else len(p) for p in parts]
     found = [
@@ -154,13 +155,14 @@ def join(schema: Schema, parts: Sequence[Encoded]) -> Encoded:
     )
 
 
-def _require_columns(records: Records, schema: Schema) -> None:
+def require_columns(records: Records, columns: Iterable[ColumnSchema]) -> None:
+    """Refuse rows that lack one of these columns."""
     here = records.table.columns
-    for column in schema.of_kind(*MEASURED, Kind.CATEGORY):
+    for column in columns:
         if column.name not in here:
             raise DataError(
-                f"{records.table.path} has no column {column.name!r} for a feature. "
-                f"{did_you_mean(column.name, here)}"
+                f"{records.table.path} has no column {column.name!r}, which features are made of. "
+                f"{absent_remedy(column.name, here)}"
             )
 
 

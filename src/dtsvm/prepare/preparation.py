@@ -12,9 +12,10 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dtsvm.data import Records, frame_records
+from dtsvm.data.records import unit_of
 from dtsvm.errors import DataError, ParameterError
 from dtsvm.prepare.agree import agreeing, run_together
-from dtsvm.prepare.encode import encode
+from dtsvm.prepare.encode import Encoded, encode, require_columns
 from dtsvm.prepare.plan import Plan, apply_plan, apply_sparsely
 
 __all__ = ["Preparation"]
@@ -101,7 +102,7 @@ class Preparation(TransformerMixin, BaseEstimator):
         """Return the features of raw rows, whose columns are found by name; CSR if `sparse`."""
         check_is_fitted(self, "plan_")
         records = X if isinstance(X, Records) else frame_records(X)
-        rows = encode(records, self.plan_.schema, self.missing_columns)
+        rows = _read(self.plan_, records, self.missing_columns)
         return apply_sparsely(self.plan_, rows) if self.sparse else apply_plan(self.plan_, rows)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
@@ -159,6 +160,24 @@ class Preparation(TransformerMixin, BaseEstimator):
                 f"The 'missing_columns' parameter of Preparation must be 'refuse' or 'impute'. "
                 f"Got {self.missing_columns!r} instead."
             )
+
+
+def _read(plan: Plan, records: Records, missing_columns: str) -> Encoded:
+    """Read the columns that features are made of; others may be absent, or hold anything."""
+    made_of = {feature.column for feature in plan.features}
+    columns = [column for column in plan.schema if column.name in made_of]
+    if missing_columns == "refuse":
+        require_columns(records, columns)
+    there = {n: cells for n, cells in records.table.columns.items() if n in made_of}
+    for column in columns:
+        unit = unit_of(records.table, column.name) if column.name in there else None
+        if None not in (unit, column.unit) and unit != column.unit:
+            raise DataError(
+                f"{records.table.path} has {column.name!r} in {unit}; features are made of it in "
+                f"{column.unit}. Convert it."
+            )
+    used = replace(records, table=replace(records.table, columns=there))
+    return encode(used, plan.schema, "impute")
 
 
 def _by_node(node: ArrayLike | None, n_rows: int) -> list[NDArray[np.int64]]:

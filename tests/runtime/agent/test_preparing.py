@@ -100,7 +100,7 @@ def test_a_mismatch_is_named_everywhere_and_ends_when_it_is_mended():
     talk(nodes, network, 30)
     assert {one.trouble for one in nodes.values()} == {
         "Node e has no column 'dose'; a has it as a number. Add it, or let it be filled in with "
-        'missing_columns = "impute".'
+        'missing_columns = "impute" (--missing-columns impute).'
     }
     mended = Preparing("e", 7, tuple(network.neighbours("e")), [frame_records(tables["e"])],
                        Nameless(), incarnation=2)  # fmt: skip

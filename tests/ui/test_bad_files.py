@@ -2,6 +2,9 @@
 
 import gzip
 import io
+import os
+import stat
+import subprocess
 import zipfile
 
 import numpy as np
@@ -379,6 +382,32 @@ def test_an_input_is_never_written_over(run, tmp_path):
     for out in ("a.csv", "model.json"):
         said = refused(run, tmp_path, "predict", "model.json", "a.csv", "--out", out)
         assert said == f"Error: {out} is one of the files to read. Write to another file.\n"
+
+
+def test_a_pipe_or_a_link_is_written_to_not_replaced(run, tmp_path):
+    (tmp_path / "a.csv").write_text(GOOD)
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "model.json").symlink_to("deep/model.json")
+    run("train", "a.csv", "--label", "sick")
+    assert (tmp_path / "model.json").is_symlink()
+    assert (tmp_path / "deep/model.json").is_file()
+    os.mkfifo(tmp_path / "pipe")
+    reader = subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE, text=True)
+    run("predict", "model.json", "a.csv", "--out", "pipe")
+    said, _ = reader.communicate(timeout=60)
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+    assert said == run("predict", "model.json", "a.csv").stdout
+
+
+def test_a_dash_is_stdout_for_answers_and_no_name_for_a_model(run, tmp_path):
+    (tmp_path / "a.csv").write_text(GOOD)
+    assert refused(run, tmp_path, "train", "a.csv", "--label", "sick", "--out", "-") == (
+        "Error: - is no name of a file. Name the file to write.\n"
+    )
+    run("train", "a.csv", "--label", "sick")
+    answers = run("predict", "model.json", "a.csv", "--out", "-").stdout
+    assert answers == run("predict", "model.json", "a.csv").stdout != ""
+    assert not (tmp_path / "-").exists()
 
 
 def test_a_negative_weight_is_refused(run, tmp_path):

@@ -59,8 +59,16 @@ def write_atomically(
 
 @contextmanager
 def open_atomically(path: str | PathLike[str], *, is_private: bool = False) -> Iterator[BinaryIO]:
-    """Give a file to write, which replaces the one that is there once all is written."""
+    """Give a file to write, which replaces the one that is there once all is written.
+
+    A link keeps pointing where it did. A device or a pipe, as /dev/stdout, is written to.
+    """
     target = os.fspath(path)
+    if os.path.exists(target) and not os.path.isfile(target):
+        with open(target, "wb") as device:
+            yield device
+        return
+    target = os.path.realpath(target)
     folder = os.path.dirname(os.path.abspath(target))
     handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{os.path.basename(target)}.")
     try:

@@ -10,6 +10,7 @@ from typing import Any
 import click
 import numpy as np
 
+from dtsvm.data.text import STDIN
 from dtsvm.problem import Model
 from dtsvm.svm.model_file import read_model
 from dtsvm.ui.rows import Asked, ModelRows, answer, rows_for_model
@@ -32,7 +33,7 @@ __all__ = ["predict"]
               "that were found in training are copied anyway.")  # fmt: skip
 @click.option("--missing-columns", type=click.Choice(["refuse", "impute"]), help=MISSING_HELP)
 @click.option(
-    "--out", type=click.Path(path_type=Path), help="CSV file to write, instead of stdout."
+    "--out", type=click.Path(path_type=Path), help="CSV file to write, instead of stdout (-)."
 )
 def predict(
     model: Path, files: tuple[Path, ...], keep: str | None, out: Path | None, **asked: Any
@@ -50,6 +51,7 @@ def predict(
       dtsvm predict model.json new.csv --task-name flu --node-name berlin \\
           --out answers.csv
     """  # noqa: D301
+    out = None if out == STDIN else out
     if out is not None:
         check_place(out, [model, *files])
     trained = read_model(model)

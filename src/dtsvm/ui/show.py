@@ -17,6 +17,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 from dtsvm.data.files import write_atomically
+from dtsvm.data.text import STDIN
 from dtsvm.errors import DtsvmError
 from dtsvm.rounds import Info
 
@@ -96,12 +97,16 @@ def check_place(path: Path, inputs: Sequence[Path] = (), other: Path | None = No
         raise DtsvmError(f"There is no folder {folder} for {path.name}. Make it first.")
     if path.is_dir():
         raise DtsvmError(f"{path} is a folder. Name a file in it.")
+    if path == STDIN:
+        raise DtsvmError("- is no name of a file. Name the file to write.")
     if any(path.resolve() == one.resolve() for one in inputs):
         raise DtsvmError(f"{path} is one of the files to read. Write to another file.")
     if other is not None and path.resolve() == other.resolve():
         raise DtsvmError(f"{path} would be written twice. Name two files.")
-    if not os.access(folder, os.W_OK):
-        raise DtsvmError(f"{path} cannot be written: no rights in {folder}. Choose another place.")
+    is_device = path.exists() and not path.is_file()
+    place = path if is_device else path.resolve().parent
+    if not os.access(place, os.W_OK):
+        raise DtsvmError(f"{path} cannot be written: no rights in {place}. Choose another place.")
 
 
 def write_text(path: Path, text: str) -> None:

@@ -213,7 +213,7 @@ DEALT = "import dtsvm.ui, dtsvm.ui.train as t; t.SMALL_BYTES = 0; dtsvm.ui.main(
 
 
 @needs_mpi
-@pytest.mark.parametrize("label", ["sick", "grade"])  # of two, and of three: trained, not chosen
+@pytest.mark.parametrize("label", ["sick", "grade"])  # of two, and of three
 def test_choosing_says_of_rows_at_every_rank_what_it_says_of_rows_at_their_own(
     tmp_path, monkeypatch, label
 ):

@@ -92,13 +92,15 @@ def test_strange_weights_are_refused(run, rare):
         )
 
 
-def test_three_labels_are_trained_judged_and_shown(run, tmp_path):
+def test_three_labels_are_chosen_trained_judged_and_shown(run, tmp_path):
     rng = np.random.default_rng(0)
     kind = rng.integers(0, 3, 150)
     rows = pd.DataFrame(rng.normal(size=(150, 2)).round(3) + 3 * np.eye(3)[kind][:, :2])
     rows.columns = ["a", "b"]
     rows.assign(kind=np.array(["cup", "jug", "pot"])[kind]).to_csv("rows.csv", index=False)
-    run("train", "rows.csv", "--label", "kind", "--holdout", "0.2")
+    text = run("train", "rows.csv", "--label", "kind", "--holdout", "0.2").stdout
+    assert all(f"It (label {label}) trains alone" in text for label in ("cup", "jug", "pot"))
+    assert read_model("model.json").method == "DTSVMCV"
     found = json.loads(run("evaluate", "model.json", "rows.csv", "--json").stdout)
     assert found["tasks"][0]["labels"] == ["cup", "jug", "pot"]
     assert found["error"] < 0.2
@@ -109,3 +111,14 @@ def test_three_labels_are_trained_judged_and_shown(run, tmp_path):
         line.split(",")[0] for line in run("predict", "model.json", "rows.csv").stdout.split()
     }
     assert labels == {"label", "cup", "jug", "pot"}
+
+
+def test_compare_has_a_choice_a_label_where_a_task_has_three(run, tmp_path):
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(rng.normal(size=(120, 2)).round(3), columns=["a", "b"])
+    rows["kind"] = np.array(["cup", "jug", "pot"])[np.digitize(rows["a"], [-0.4, 0.4])]
+    rows.assign(shop=np.tile(["east", "west"], 60)).to_csv("rows.csv", index=False)
+    asked = ["compare", "rows.csv", "--label", "kind", "--task", "shop", "--json"]
+    for task in json.loads(run(*asked).stdout)["tasks"]:
+        assert [one["label"] for one in task["labels"]] == ["cup", "jug", "pot"]
+        assert all(one["sentence"].startswith(task["task"]) for one in task["labels"])

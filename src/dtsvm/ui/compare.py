@@ -17,6 +17,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from dtsvm.data import Rows
 from dtsvm.errors import NotConvergedWarning
+from dtsvm.select.choice import Choice
 from dtsvm.svm import DTSVMCV
 from dtsvm.svm.company import Alone
 from dtsvm.svm.lanes import Progress as Done
@@ -144,14 +145,21 @@ def node_lines(estimator: DTSVMCV, rows: Rows, company: Alone) -> list[list[str]
 
 
 def _entry(estimator: DTSVMCV, rows: Rows, t: int) -> dict[str, Any]:
-    one, mine = estimator.choices_[t], _of_task(estimator, rows, t)
+    mine, task = _of_task(estimator, rows, t), estimator.tasks_.tolist()[t]
+    chosen = [_chosen(one) for one in estimator.choices_ if one.task == task]
     nodes = [
         {"node": node, **_rates(estimator.is_wrong_[mine & (rows.node == node)])}
         for node in _nodes(rows, mine)
     ]
+    # A task of more than two labels has a choice for each of them.
+    of_task: dict[str, Any] = chosen[0] if len(chosen) == 1 else {"labels": chosen}
+    return {"task": task, **_rates(estimator.is_wrong_[mine]), **of_task, "nodes": nodes}
+
+
+def _chosen(one: Choice) -> dict[str, Any]:
+    label = {} if one.label is None else {"label": one.label}
     return {
-        "task": one.task,
-        **_rates(estimator.is_wrong_[mine]),
+        **label,
         "sentence": one.sentence,
         "families": one.weights,
         "C": one.C,
@@ -159,7 +167,6 @@ def _entry(estimator: DTSVMCV, rows: Rows, t: int) -> dict[str, Any]:
         "alone_interval": list(one.alone[1:]),
         "chosen_interval": list(one.chosen[1:]),
         "difference_interval": list(one.difference[1:]),
-        "nodes": nodes,
     }
 
 

@@ -100,11 +100,11 @@ def train(ctx: click.Context, /, files: tuple[Path, ...], out: Path, method: str
 
     FILES are CSV (gzipped or not, - for standard input), Parquet or npz. Columns are matched by
     name; numbers are filled in and scaled, yes/no and categories encoded, from sums over the nodes;
-    what is left out is said. Every task has two labels of its own. Without --C, and without other
-    settings of the objective or the iteration, C and which tasks share how much are chosen by
-    holding rows out, node by node (`dtsvm compare` shows what that is worth). A run that stops
-    before its tolerance, at Ctrl-C or SIGTERM, says so, still writes what it has, and exits with
-    code 3.
+    what is left out is said. Every task has two labels of its own, or more. Without --C, and
+    without other settings of the objective or the iteration, C and which tasks share how much are
+    chosen by holding rows out, node by node (`dtsvm compare` shows what that is worth). A run that
+    stops before its tolerance, at Ctrl-C or SIGTERM, says so, still writes what it has, and exits
+    with code 3.
 
     \b
     A file a node, a fifth of the rows held out to measure the model on:
@@ -126,7 +126,7 @@ def train(ctx: click.Context, /, files: tuple[Path, ...], out: Path, method: str
     check_command(company, _estimator(ctx, method), files)
     rows, others = _read(ctx, files, choice, company)
     known = know(rows.train, others)
-    kind = _estimator(ctx, method, known)
+    kind = _estimator(ctx, method)
     settings = _settings(given, known)
     if not company.is_alone:
         settings["engine"] = "mpi"
@@ -258,19 +258,15 @@ def _class_weight(texts: tuple[str, ...], known: Known) -> Any:
     return {find_name(name, labels, "label in --class-weight"): n for name, n in weights.items()}
 
 
-def _estimator(ctx: click.Context, method: str, rows: Known | None = None) -> type[ConsensusSVM]:
-    """The method that was named; the one that chooses if nothing else was said about training.
-
-    It chooses between two labels: rows with a task of more are trained with the defaults.
-    """
+def _estimator(ctx: click.Context, method: str) -> type[ConsensusSVM]:
+    """The method that was named; the one that chooses if nothing else was said about training."""
     known = inspect.signature(DTSVMCV).parameters
     is_by_hand = ctx.params["weight"] is not None or any(
         was_given(ctx, name)
         and (name in ("C", "method") or (is_setting(name) and name not in known))
         for name in ctx.params
     )
-    has_many = rows is not None and any(len(labels) > 2 for labels in rows.labels)
-    return METHODS[method.upper()] if is_by_hand or has_many else DTSVMCV
+    return METHODS[method.upper()] if is_by_hand else DTSVMCV
 
 
 def _keeper(ctx: click.Context, kind: type[ConsensusSVM]) -> Keeper | None:

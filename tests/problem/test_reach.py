@@ -35,10 +35,11 @@ def test_personal_tasks_meet_across_a_link():
     check_reach(LINE, {"a": [0, 1], "b": [2, 3]}, [["a", "b"]], True)
 
 
-def test_a_network_in_two_parts_is_refused_by_name():
+@pytest.mark.parametrize("look", [check_reach, place_relays])
+def test_a_network_in_two_parts_is_refused_by_name(look):
     apart = {0: [1], 1: [0], 2: []}
     with pytest.raises(NetworkError) as refused:
-        check_reach(apart, {}, [], False)
+        look(apart, {"a": [0, 2]}, [], False)
     assert str(refused.value) == (
         "The network falls into parts that cannot hear each other: [0, 1] and [2]. "
         "Add a link between them."

@@ -86,7 +86,8 @@ def test_a_strange_label_is_refused(run, model):
     text = (model.parent / "test.csv").read_text().replace("sick", "ill")
     (model.parent / "test.csv").write_text(text)
     assert run("evaluate", "model.json", "test.csv", exit_code=1).stderr == (
-        "Error: Task 'cold' has labels 'sick' and 'well', but the rows have 'ill'.\n"
+        "Error: Task 'cold' has labels 'sick' and 'well', but the rows have 'ill'. Write labels as "
+        "they were in training, or leave out rows of others.\n"
     )
 
 

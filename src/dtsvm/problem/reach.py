@@ -137,7 +137,8 @@ def _shortest_path(starts: Iterable[Node], goals: set[Node], neighbours: Neighbo
             if beside not in came_from:
                 came_from[beside] = node
                 queue.append(beside)
-    raise NetworkError("The network falls into parts that cannot hear each other.")
+    whole = parts(neighbours, neighbours)
+    raise NetworkError(NETWORK_APART.format(parts=_listed(whole)))
 
 
 def _listed(sets: Sequence[Sequence[Node]]) -> str:

@@ -155,7 +155,11 @@ def _positions(model: Model, rows: ModelRows) -> NDArray[np.int64]:
         strange = next((label for label in labels if label not in classes), None)
         if strange is not None:
             known = " and ".join(repr(label) for label in classes)
-            raise DataError(f"Task {one.task!r} has labels {known}, but the rows have {strange!r}.")
+            who = "The model" if len(model.tasks) == 1 else f"Task {one.task!r}"
+            raise DataError(
+                f"{who} has labels {known}, but the rows have {strange!r}. Write labels as they "
+                "were in training, or leave out rows of others."
+            )
         found[mine] = [classes.index(label) for label in labels]
     return found
 

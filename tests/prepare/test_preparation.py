@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
@@ -193,3 +193,27 @@ def test_parameters_out_of_range_are_refused():
         Preparation(missing_columns="drop").fit({"a": [1.5, 2.5]})
     with pytest.raises(DataError, match="X has 2 rows, but node has 3"):
         Preparation().fit({"a": [1.5, 2.5]}, node=[1, 2, 3])
+
+
+def test_frames_that_cannot_be_taken_apart_are_refused():
+    twice = pd.DataFrame([[1.5, 2.5], [3.5, 4.5]], columns=["a", "a"])
+    with pytest.raises(DataError, match=r"X has 2 columns called 'a'\. Rename them\."):
+        Preparation().fit(twice)
+    with pytest.raises(DataError, match="X has 2 columns called '1'"):
+        Preparation().fit({1: [1.5, 2.5], "1": [1.5, 2.5]})
+    with pytest.raises(DataError, match="X is sparse, whose columns are numbers"):
+        Preparation().fit(csr_array(np.eye(3)))
+    with pytest.raises(DataError, match="X has no columns"):
+        Preparation().fit({})
+
+
+def test_a_kind_for_a_column_that_is_not_there_is_refused():
+    with pytest.raises(ParameterError, match="no column 'wrd' to declare as 'category'"):
+        Preparation(kinds={"wrd": "category"}).fit({"ward": [1.5, 2.5]})
+
+
+def test_an_arrow_table_is_a_frame():
+    rows = table()
+    arrow = pytest.importorskip("pyarrow").Table.from_pandas(rows)
+    made = Preparation().fit(rows)
+    assert np.array_equal(Preparation().fit(arrow).transform(arrow), made.transform(rows))

@@ -236,3 +236,24 @@ def test_nullable_booleans_and_whole_numbers_stay_what_they_are():
     assert DTSVM().fit(X, is_sick).classes_.dtype == bool
     grade = pd.Series([1, 1, 2, 2], dtype="Int64")
     assert DTSVM().fit(X, grade).predict(X[:1]).tolist() == [1]
+
+
+def test_what_a_frame_has_beside_numbers_is_refused_with_its_column():
+    sick = ["no", "yes"]
+    frame = pd.DataFrame({"age": [60.5, 70.5], "ward": ["A", "B"]})
+    with pytest.raises(DataError, match=r"X contains the text 'A' in column 'ward' where a number"):
+        DTSVM().fit(frame, sick)
+    frame["ward"] = pd.to_datetime(["2024-01-31", "2024-02-29"])
+    with pytest.raises(DataError, match=r"X has dates or durations in column 'ward' where numbers"):
+        DTSVM().fit(frame, sick)
+    frame.columns = ["age", "age"]
+    with pytest.raises(DataError, match=r"X has 2 columns called 'age'\. Rename them\."):
+        DTSVM().fit(frame, sick)
+
+
+def test_labels_of_which_some_are_text_are_refused():
+    with pytest.raises(DataError) as refused:
+        DTSVM().fit([[0.0], [1.0]], np.array(["yes", 1], object))
+    assert str(refused.value) == (
+        "The label of row 0 is the text 'yes', and that of row 1 is 1, no text. Write labels alike."
+    )

@@ -167,6 +167,13 @@ def known_labels(y: Any) -> Any:
         raise DataError(
             f"The label of row {first} is missing{more}; fill in or drop such rows first."
         )
+    texts = [isinstance(value, str) for value in labels] if labels.dtype.kind == "O" else []
+    if any(texts) and not all(texts):
+        text, other = labels[texts.index(True)], labels[texts.index(False)]
+        raise DataError(
+            f"The label of row {texts.index(True)} is the text {text!r}, and that of row "
+            f"{texts.index(False)} is {other!r}, no text. Write labels alike."
+        )
     for kind in (bool, int) if labels.dtype.kind == "O" else ():
         if all(type(value) is kind for value in labels):
             return labels.astype(kind)

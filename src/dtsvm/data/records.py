@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from dtsvm.data.columns import kind_of, levels_of, numbers_of, require_values, weights_of
 from dtsvm.data.kinds import Kind
@@ -119,8 +121,15 @@ def frame_records(frame: Any, kinds: Mapping[str, str] | None = None) -> Records
     [('age', 'number'), ('ward', 'category')]
     """
     columns: dict[str, Cells]
+    if issparse(frame):
+        raise DataError(
+            "X is sparse, whose columns are numbers to be taken as they are. Give it to the "
+            "classifier as it is, or give a data frame."
+        )
     if isinstance(frame, Mapping) or hasattr(frame, "columns"):
-        columns = {str(name): _cells(frame[name]) for name in _names(frame)}
+        names = _names(frame)
+        _refuse_twice([str(name) for name in names])
+        columns = {str(name): _cells(frame[name]) for name in names}
     else:
         matrix = np.asarray(frame)
         if matrix.ndim != 2:
@@ -129,15 +138,28 @@ def frame_records(frame: Any, kinds: Mapping[str, str] | None = None) -> Records
                 "sample."
             )
         columns = {f"x{j}": matrix[:, j] for j in range(matrix.shape[1])}
+    if not columns:
+        raise DataError("X has no columns. Give a data frame, or a matrix with a row a sample.")
     lengths = {len(cells) for cells in columns.values()}
     if len(lengths) != 1:
         raise DataError(f"X has columns of lengths {sorted(lengths)}. Give every column one.")
     table = Table(Path("X"), columns, tuple(columns), lengths.pop())
-    return table_records(table, {}, None, kinds or {})
+    found = table_records(table, {}, None, kinds or {})
+    found.schema.declare(kinds or {})  # refuses a kind for a column that is not there
+    return found
 
 
 def _names(frame: Any) -> list[Any]:
-    return list(frame) if isinstance(frame, Mapping) else list(frame.columns)
+    """Return the names of a frame's columns; Arrow's has the columns themselves in `columns`."""
+    if isinstance(frame, Mapping):
+        return list(frame)
+    return list(getattr(frame, "column_names", frame.columns))
+
+
+def _refuse_twice(names: Sequence[str]) -> None:
+    for name, count in Counter(names).most_common(1):
+        if count > 1:
+            raise DataError(f"X has {count} columns called {name!r}. Rename them.")
 
 
 def _cells(column: Any) -> NDArray[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ def estimator_rows(
     Returns (X, y), or X alone when there is no y; X is not copied if it need not be. What comes
     after the first must have as many features.
     """
+    _refuse_frame(X)
     fits = not isinstance(y, str)
     if fits and _length(X) != _length(y) > 0:
         raise DataError(f"X has {_length(X)} rows, but y has {_length(y)}.")
@@ -54,7 +56,7 @@ def estimator_rows(
             return rows
         rows, labels = validate_data(estimator, X, y, reset=is_first, order="C", **options)
     except ValueError as error:
-        raise _text_refused(error) from error
+        raise _text_refused(error, X) from error
     rows = _canonical(rows)
     _check_finite(rows)
     return rows, labels
@@ -100,7 +102,7 @@ def session_rows(X: ArrayLike | None, n_features: int | None) -> Any:
             )
         )
     except ValueError as error:
-        raise _text_refused(error) from error
+        raise _text_refused(error, X) from error
     _check_finite(rows)
     if n_features is not None and rows.shape[1] != n_features:
         raise DataError(
@@ -199,12 +201,32 @@ def _check_finite_values(rows: Any) -> None:
         )
 
 
-def _text_refused(error: ValueError) -> ValueError:
+def _refuse_frame(X: Any) -> None:
+    """Refuse what a frame of pandas may have and rows may not: dates, and a name twice."""
+    types: Any = getattr(X, "dtypes", None)
+    if not hasattr(types, "items"):
+        return
+    if not types.index.is_unique:
+        name, n_columns = Counter(types.index).most_common(1)[0]
+        raise DataError(f"X has {n_columns} columns called {name!r}. Rename them.")
+    for name, dtype in types.items():
+        if getattr(dtype, "kind", None) in ("m", "M"):
+            raise DataError(
+                f"X has dates or durations in column {name!r} where numbers are expected; make "
+                "numbers of them, or drop such columns first."
+            )
+
+
+def _text_refused(error: ValueError, X: Any) -> ValueError:
     """Word numpy's refusal of text; pass scikit-learn's other sentences on."""
     said = str(error)
     if said.startswith("could not convert string to float: "):
+        text = said.split(": ", 1)[1]
+        names = list(getattr(X, "columns", ()))
+        found = next((n for n in names if text in {repr(value) for value in X[n]}), None)
+        where = "" if found is None else f" in column {found!r}"
         return DataError(
-            f"X contains the text {said.split(': ', 1)[1]} where a number is expected; encode or "
+            f"X contains the text {text}{where} where a number is expected; encode or "
             "drop such columns first."
         )
     return error

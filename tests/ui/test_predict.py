@@ -3,6 +3,7 @@ import io
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dtsvm import Preparation
@@ -166,3 +167,28 @@ def test_probabilities_are_those_of_the_label_given(run, files):
     label = [estimator.classes_.tolist().index(line["label"]) for line in lines]
     expected = estimator.predict_proba(X, task=rows.task)[np.arange(len(X)), label]
     np.testing.assert_allclose(found, expected)
+
+
+def test_what_is_kept_is_copied_to_the_last_digit(run, tmp_path):
+    rows = pd.DataFrame({"age": [60.5, 70.5, 61.5, 69.5], "weight, dry (kg)": [70, 80, 90, 75]})
+    rows["mrn"] = 1234567890123456789 + np.arange(4)
+    rows["sick"] = ["no", "yes", "no", "yes"]
+    rows.to_parquet("rows.parquet")
+    rows.to_csv("rows.csv", index=False)
+    asked = ["--features", 'age,"weight, dry"']
+    run("train", "rows.parquet", "--label", "sick", *asked)
+    asked = ["--keep", 'mrn,"weight, dry (kg)"']
+    said = run("predict", "model.json", "rows.parquet", *asked).stdout
+    assert said == run("predict", "model.json", "rows.csv", *asked).stdout
+    assert said.splitlines()[1].startswith("1234567890123456789,70,no,")
+    assert run("predict", "model.json", "rows.csv", "--keep", "mrm", exit_code=1).stderr == (
+        "Error: rows.csv has no column 'mrm' for --keep. Choose from age, weight, dry, mrn, sick. "
+        "Did you mean 'mrn'?\n"
+    )
+
+
+def test_a_column_of_an_answers_name_is_not_kept_in_silence(run, model):
+    result = run("predict", "model.json", "test.csv", "--keep", "label", exit_code=2)
+    assert last_line(result) == (
+        "Error: --keep label: answers have a column of this name. Rename it in the files."
+    )

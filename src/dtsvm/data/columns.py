@@ -41,6 +41,7 @@ __all__ = [
     "require_numbers",
     "require_values",
     "switches_of",
+    "texts_of",
     "weights_of",
 ]
 
@@ -107,6 +108,14 @@ def levels_of(table: Table, name: str) -> NDArray[np.object_]:
         words = [None if value != value else f"{value:.15g}" for value in different.tolist()]
         found[:] = np.array(words, object)[place]
     return found
+
+
+def texts_of(table: Table, name: str) -> list[str]:
+    """Give a column as text to copy, nothing where there is no value; whole numbers exactly."""
+    cells = table.columns[name]
+    if not isinstance(cells, tuple) and cells.dtype.kind in "biu":
+        return [str(value) for value in cells.tolist()]
+    return ["" if text is None else text for text in levels_of(table, name).tolist()]
 
 
 def require_numbers(table: Table, name: str) -> NDArray[np.float64]:

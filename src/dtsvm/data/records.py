@@ -22,7 +22,7 @@ from dtsvm.data.sizes import count_exponents, largest_exponent, sizes_of
 from dtsvm.data.tables import Cells, Table, read_table
 from dtsvm.errors import DataError, ParameterError, did_you_mean
 
-__all__ = ["Records", "frame_records", "read_records", "table_records", "unit_of"]
+__all__ = ["Records", "find_column", "frame_records", "read_records", "table_records", "unit_of"]
 
 _LEVELLED = (Kind.YES_NO, Kind.CATEGORY)
 _GERMAN_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+")
@@ -207,10 +207,10 @@ def _without_units(table: Table) -> Table:
 
 def _role(table: Table, role: str, asked: str | None) -> str | None:
     name = asked if asked is not None else table.roles.get(role)
-    return None if name is None else _find(table, name, f"the {role}", tuple(table.columns))
+    return None if name is None else find_column(table, name, f"the {role}", tuple(table.columns))
 
 
-def _find(table: Table, asked: str, use: str, names: Sequence[str]) -> str:
+def find_column(table: Table, asked: str, use: str, names: Sequence[str]) -> str:
     """Find a column by its name, or by its whole heading with the unit."""
     name = asked if asked in names else split_unit(asked)[0]
     if name not in names:
@@ -232,7 +232,7 @@ def _chosen(
             )
     if only:
         return tuple(features)
-    names = [_find(table, name, "a feature", table.candidates) for name in features]
+    names = [find_column(table, name, "a feature", table.candidates) for name in features]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice:
         raise ParameterError(f"features lists {twice!r} {names.count(twice)} times. List it once.")

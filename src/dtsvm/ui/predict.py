@@ -14,10 +14,12 @@ from dtsvm.data.text import STDIN
 from dtsvm.problem import Model
 from dtsvm.svm.model_file import read_model
 from dtsvm.ui.rows import Asked, ModelRows, answer, rows_for_model
-from dtsvm.ui.settings import MISSING_HELP
+from dtsvm.ui.settings import MISSING_HELP, listed_names
 from dtsvm.ui.show import check_place, write_text
 
 __all__ = ["predict"]
+
+ANSWERS = ("label", "decision", "probability")
 
 
 @click.command()
@@ -55,7 +57,12 @@ def predict(
     if out is not None:
         check_place(out, [model, *files])
     trained = read_model(model)
-    names = tuple(name.strip() for name in keep.split(",")) if keep else ()
+    names = tuple(listed_names(keep)) if keep else ()
+    taken = next((name for name in names if name in ANSWERS), None)
+    if taken is not None:
+        raise click.UsageError(
+            f"--keep {taken}: answers have a column of this name. Rename it in the files."
+        )
     rows = rows_for_model(trained, files, Asked(keep=names, **asked))
     text = _to_csv(trained, rows)
     if out is None:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from scipy.sparse import vstack
 
 from dtsvm.data import Kind, Records, Rows, read_records, read_rows
-from dtsvm.data.columns import levels_of
+from dtsvm.data.columns import texts_of
+from dtsvm.data.records import find_column
 from dtsvm.data.rows import join_values
 from dtsvm.errors import DataError
 from dtsvm.prepare import Preparation
@@ -163,10 +164,8 @@ def _kept(parts: Sequence[Records], names: Sequence[str]) -> dict[str, list[str]
     kept: dict[str, list[str]] = {}
     for name in names:
         for part in parts:
-            if name not in part.table.columns:
-                raise DataError(f"{part.table.path} has no column {name!r} to keep.")
-            levels = levels_of(part.table, name).tolist()
-            kept.setdefault(name, []).extend("" if text is None else text for text in levels)
+            found = find_column(part.table, name, "--keep", tuple(part.table.columns))
+            kept.setdefault(name, []).extend(texts_of(part.table, found))
     return kept
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -19,6 +20,7 @@ __all__ = [
     "add_settings",
     "given_settings",
     "is_setting",
+    "listed_names",
     "read_choice",
     "was_given",
 ]
@@ -76,6 +78,18 @@ def add_preparing(command: Command) -> Command:
     return command
 
 
+def listed_names(text: str) -> list[str]:
+    """Read names with commas between them; one that has a comma itself stands in quotes.
+
+    Examples
+    --------
+    >>> listed_names('age, "weight, dry"')
+    ['age', 'weight, dry']
+    """
+    found = next(csv.reader([text], skipinitialspace=True), [])
+    return [name.strip() for name in found] or [""]
+
+
 def read_choice(params: dict[str, Any]) -> Choice:
     """Return what the options say about columns and rows."""
     kinds = {}
@@ -91,7 +105,7 @@ def read_choice(params: dict[str, Any]) -> Choice:
     return Choice(
         **{name: params[name] for name in ("label", "task", "node", "weight", "missing_columns",
                                            "min_count", "holdout", "seed", "is_raw")},
-        features=None if listed is None else [name.strip() for name in listed.split(",")],
+        features=None if listed is None else listed_names(listed),
         kinds=kinds,
     )  # fmt: skip
 

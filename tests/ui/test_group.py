@@ -65,6 +65,14 @@ def test_an_unexpected_error_is_one_line_too():
     )
 
 
+def test_a_full_disk_is_no_riddle():
+    result = CliRunner().invoke(failing(OSError(28, "No space left on device")), ["fail"])
+    assert (result.exit_code, result.stderr) == (
+        1,
+        "Error: The output cannot be used: No space left on device.\n",
+    )
+
+
 def test_debug_lets_the_traceback_through():
     error = DataError("No rows. Add some.")
     result = CliRunner().invoke(failing(error), ["--debug", "fail"])

@@ -61,3 +61,12 @@ def test_a_missing_model_is_refused(run):
     assert run("inspect", "model.json", exit_code=1).stderr == (
         "Error: There is no file model.json. Check the path.\n"
     )
+
+
+def test_a_level_with_a_newline_or_an_escape_keeps_its_line(run, tmp_path):
+    rows = "".join(f'{i}.5,"day\n{"AB"[i % 2]}\x1b[2J",{i % 2}\n' for i in range(24))
+    (tmp_path / "a.csv").write_text("age,ward,sick\n" + rows)
+    run("train", "a.csv", "--label", "sick")
+    lines = run("inspect", "model.json").stdout.splitlines()
+    assert [line for line in lines if line.startswith("ward=day\\nA\\x1b[2J ")]
+    assert not any("\x1b" in line for line in lines)

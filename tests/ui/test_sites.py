@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import unicodedata
 
 import numpy as np
 import pandas as pd
@@ -277,6 +278,20 @@ def test_the_same_rows_give_the_pooled_model_however_they_are_written(
     labels, values, _ = answers(run("predict", "model.json", name).stdout)
     np.testing.assert_allclose(values, pooled_answers, atol=1e-3)
     assert labels == np.where(pooled_answers > 0, "well", "ill").tolist()
+
+
+def test_an_accent_of_its_own_is_the_same_letter(run, tmp_path):
+    """As some machines write é: e, and an accent that stands for itself."""
+    frame = tidy().rename(columns={"age": "\u00e2ge"}).replace({"ward": {"A": "\u00e9t\u00e9"}})
+    text = frame.to_csv(index=False)
+    (tmp_path / "a.csv").write_text(text)
+    (tmp_path / "b.csv").write_text(unicodedata.normalize("NFD", text))
+    run("train", "a.csv", "b.csv", "--label", "sick")
+    names = read_model("model.json").columns.features
+    assert names[0] == "\u00e2ge"
+    assert [name for name in names if name.startswith("ward=")] == ["ward=B", "ward=C", "ward=été"]
+    said = [run("predict", "model.json", name).stdout for name in ("a.csv", "b.csv")]
+    assert said[0] == said[1]
 
 
 @pytest.mark.parametrize("is_one_file", [True, False])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import sys
+import unicodedata
 import zlib
 from pathlib import Path
 
@@ -42,7 +43,8 @@ def read_text(path: Path) -> str:
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
         raise DataError(f"{path}, line {line}: a NUL byte; is this text? Save it as UTF-8.")
-    return text
+    # é is one character on most machines and e with an accent on some; names must be the same.
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 def _unzip(path: Path, data: bytes) -> bytes:

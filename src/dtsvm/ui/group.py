@@ -112,6 +112,9 @@ def to_one_line(error: BaseException) -> click.ClickException:
         shown = click.ClickException(str(error))
         shown.exit_code = error.exit_code  # type: ignore[misc]
         return shown
+    if isinstance(error, OSError) and error.strerror:
+        place = "The output" if error.filename is None else str(error.filename)
+        return click.ClickException(f"{place} cannot be used: {error.strerror}.")
     return click.ClickException(
         f"{type(error).__name__}: {error} (unexpected; 'dtsvm --debug …' shows where)"
     )

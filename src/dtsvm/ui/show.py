@@ -47,7 +47,7 @@ def print_table(
         is_text = position < text_columns
         table.add_column(name, justify="left" if is_text else "right", overflow="fold")
     for row in rows:
-        table.add_row(*(escape(cell) for cell in row))
+        table.add_row(*(_cell(text) for text in row))
     _print(table)
 
 
@@ -57,8 +57,13 @@ def print_facts(facts: dict[str, str]) -> None:
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in facts.items():
-        table.add_row(name, escape(value))
+        table.add_row(name, _cell(value))
     _print(table)
+
+
+def _cell(text: str) -> str:
+    """Make a text of one line for a table: a category may have a newline, or move the cursor."""
+    return escape("".join(c if c.isprintable() else ascii(c)[1:-1] for c in text))
 
 
 def print_json(content: Any) -> None:

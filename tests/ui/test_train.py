@@ -288,3 +288,11 @@ def test_rows_of_one_class_are_refused(run, files):
         "Error: rows.csv: column 'state' has only the label 'sick'. A classifier needs rows of "
         "two; name another column with --label, or add rows.\n"
     )
+
+
+def test_a_c_that_nobody_chose_is_said(run, files):
+    asked = ["train", "rows.csv", "--label", "state"]
+    lines = run(*asked, "--probability", "--method", "dsvm").stdout.splitlines()
+    assert "C       1, the default: with --probability, --method nothing is chosen" in lines
+    lines = run(*asked, "--probability", "--C", "2").stdout.splitlines()
+    assert not [line for line in lines if line.startswith("C ")]

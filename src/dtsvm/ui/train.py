@@ -101,10 +101,10 @@ def train(ctx: click.Context, /, files: tuple[Path, ...], out: Path, method: str
     FILES are CSV (gzipped or not, - for standard input), Parquet or npz. Columns are matched by
     name; numbers are filled in and scaled, yes/no and categories encoded, from sums over the nodes;
     what is left out is said. Every task has two labels of its own, or more. Without --C, and
-    without other settings of the objective or the iteration, C and which tasks share how much are
-    chosen by holding rows out, node by node (`dtsvm compare` shows what that is worth). A run that
-    stops before its tolerance, at Ctrl-C or SIGTERM, says so, still writes what it has, and exits
-    with code 3.
+    without --weight, --probability or other settings of the objective or the iteration, C and which
+    tasks share how much are chosen by holding rows out, node by node (`dtsvm compare` shows what
+    that is worth). A run that stops before its tolerance, at Ctrl-C or SIGTERM, says so, still
+    writes what it has, and exits with code 3; one that was still choosing writes nothing.
 
     \b
     A file a node, a fifth of the rows held out to measure the model on:
@@ -260,13 +260,18 @@ def _class_weight(texts: tuple[str, ...], known: Known) -> Any:
 
 def _estimator(ctx: click.Context, method: str) -> type[ConsensusSVM]:
     """The method that was named; the one that chooses if nothing else was said about training."""
+    return METHODS[method.upper()] if _by_hand(ctx) else DTSVMCV
+
+
+def _by_hand(ctx: click.Context) -> list[str]:
+    """The options that were given and leave nothing to choose."""
     known = inspect.signature(DTSVMCV).parameters
-    is_by_hand = ctx.params["weight"] is not None or any(
-        was_given(ctx, name)
-        and (name in ("C", "method") or (is_setting(name) and name not in known))
+    return [
+        name
         for name in ctx.params
-    )
-    return METHODS[method.upper()] if is_by_hand else DTSVMCV
+        if was_given(ctx, name)
+        and (name in ("C", "method", "weight") or (is_setting(name) and name not in known))
+    ]
 
 
 def _keeper(ctx: click.Context, kind: type[ConsensusSVM]) -> Keeper | None:
@@ -324,6 +329,7 @@ def _report(estimator: Any, found: TrainingRows, out: Path, company: Alone) -> N
     info = estimator.info_
     print_facts(
         {
+            **_unchosen(estimator),
             "status": str(info.status),
             "rounds": f"{info.n_rounds:,} in {info.seconds:.2f} s",
             "gap": _word_gap(info.gap),
@@ -331,6 +337,15 @@ def _report(estimator: Any, found: TrainingRows, out: Path, company: Alone) -> N
             "model": str(out),
         }
     )
+
+
+def _unchosen(estimator: Any) -> dict[str, str]:
+    """Say what C is where neither the command nor a choice says it."""
+    by_hand = _by_hand(click.get_current_context())
+    if "C" in by_hand or isinstance(estimator, DTSVMCV):
+        return {}
+    options = ", ".join("--" + name.replace("_", "-") for name in by_hand)
+    return {"C": f"{short(estimator.C)}, the default: with {options} nothing is chosen"}
 
 
 def _task_line(one: TaskModel, rows: Rows, company: Alone) -> list[str]:

@@ -142,3 +142,14 @@ def test_kill_9_during_save_never_leaves_an_unreadable_state(tmp_path):
         [sys.executable, "-c", KILL_SAVERS, path], check=True, capture_output=True, text=True
     )
     assert int(killer.stdout) > 10  # kills did fall in the middle of a save
+
+
+def test_a_place_that_cannot_be_written_is_said(tmp_path):
+    live = Session()
+    live.enter(node=0, task=0, X=[[0.0], [1.0]], y=[0, 1])
+    path = tmp_path / "no" / "state.npz"
+    with pytest.raises(ModelFileError) as refused:
+        live.save(path)
+    assert str(refused.value) == (
+        f"{path} cannot be written: No such file or directory. Choose another place."
+    )

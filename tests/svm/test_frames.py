@@ -19,7 +19,7 @@ from sklearn.model_selection import (
     learning_curve,
 )
 
-from dtsvm import CSVM, CTSVM, DSVM, DTSVM, Network, load_model, save_model
+from dtsvm import CSVM, CTSVM, DSVM, DTSVM, Network, Session, load_model, save_model
 from dtsvm.errors import DataError
 
 CV = StratifiedKFold(3)
@@ -246,6 +246,11 @@ def test_what_a_frame_has_beside_numbers_is_refused_with_its_column():
     frame["ward"] = pd.to_datetime(["2024-01-31", "2024-02-29"])
     with pytest.raises(DataError, match=r"X has dates or durations in column 'ward' where numbers"):
         DTSVM().fit(frame, sick)
+    for dates in (pl.DataFrame(frame), frame[["ward"]], frame[["ward"]].to_numpy()):
+        with pytest.raises(DataError, match=r"X has dates or durations in column"):
+            DTSVM().fit(dates, sick)
+        with pytest.raises(DataError, match=r"X has dates or durations in column"):
+            Session().enter(node=0, task=0, X=dates, y=sick)
     frame.columns = ["age", "age"]
     with pytest.raises(DataError, match=r"X has 2 columns called 'age'\. Rename them\."):
         DTSVM().fit(frame, sick)

@@ -42,7 +42,12 @@ def save(live: Holding, path: str | PathLike[str], *, has_features: bool = True)
     Without features it can only be gone on with where the same rows are.
     """
     if live._need_rows()[1].has_all_rows:
-        write_atomically(path, to_bytes(live, has_features=has_features))
+        try:
+            write_atomically(path, to_bytes(live, has_features=has_features))
+        except OSError as error:
+            raise ModelFileError(
+                f"{path} cannot be written: {error.strerror or error}. Choose another place."
+            ) from error
         return
     from dtsvm.svm.ranked import rows_at_ranks, write_at_ranks
 

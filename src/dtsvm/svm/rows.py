@@ -34,7 +34,7 @@ def estimator_rows(
     Returns (X, y), or X alone when there is no y; X is not copied if it need not be. What comes
     after the first must have as many features.
     """
-    _refuse_frame(X)
+    _refuse_dates(X)
     fits = not isinstance(y, str)
     if fits and _length(X) != _length(y) > 0:
         raise DataError(f"X has {_length(X)} rows, but y has {_length(y)}.")
@@ -95,6 +95,7 @@ def session_rows(X: ArrayLike | None, n_features: int | None) -> Any:
         if n_features is None:
             raise DataError("The first agent has no rows: say how long a row is with n_features=….")
         return np.zeros((0, n_features))
+    _refuse_dates(X)
     try:
         rows = _canonical(
             check_array(
@@ -201,16 +202,21 @@ def _check_finite_values(rows: Any) -> None:
         )
 
 
-def _refuse_frame(X: Any) -> None:
-    """Refuse what a frame of pandas may have and rows may not: dates, and a name twice."""
+def _refuse_dates(X: Any) -> None:
+    """Refuse dates, which NumPy takes for numbers, and frames that have a name twice."""
     types: Any = getattr(X, "dtypes", None)
-    if not hasattr(types, "items"):
-        return
-    if not types.index.is_unique:
-        name, n_columns = Counter(types.index).most_common(1)[0]
-        raise DataError(f"X has {n_columns} columns called {name!r}. Rename them.")
-    for name, dtype in types.items():
-        if getattr(dtype, "kind", None) in ("m", "M"):
+    if hasattr(types, "items"):
+        if not types.index.is_unique:
+            name, n_columns = Counter(types.index).most_common(1)[0]
+            raise DataError(f"X has {n_columns} columns called {name!r}. Rename them.")
+        pairs = types.items()
+    elif isinstance(types, list):
+        pairs = zip(X.columns, types, strict=True)
+    else:
+        pairs = enumerate([getattr(X, "dtype", None)])
+    for name, dtype in pairs:
+        is_polars = hasattr(dtype, "is_temporal")
+        if dtype.is_temporal() if is_polars else getattr(dtype, "kind", None) in ("m", "M"):
             raise DataError(
                 f"X has dates or durations in column {name!r} where numbers are expected; make "
                 "numbers of them, or drop such columns first."

@@ -467,5 +467,12 @@ def test_a_deeply_nested_plan_or_node_is_refused(run, tmp_path, command):
     )
 
 
+@pytest.mark.parametrize("command", ["status", "watch"])
+def test_a_node_that_is_not_there_is_not_waited_for(run, tmp_path, command):
+    assert refused(run, tmp_path, command, "nope/node.toml") == (
+        "Error: There is no file nope/node.toml. Check the path.\n"
+    )
+
+
 def test_there_are_more_than_forty():
     assert len(CSV) + len(OTHERS) + len(PAIRS) + 8 >= 40

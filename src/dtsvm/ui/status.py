@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from dtsvm.data.tables import require_file
 from dtsvm.errors import NetworkError
 from dtsvm.ui.agent import need_extra
 from dtsvm.ui.show import choosing_words, print_table, short
@@ -43,6 +44,8 @@ def status(configs: tuple[Path, ...], network: bool, seconds: float) -> None:
     dtsvm status site/hospital-a/node.toml --network --seconds 2
     """  # noqa: D301
     need_extra()
+    for path in configs:
+        require_file(path)
     folders = [path.absolute().parent for path in configs]
     if network and len(folders) > 1:
         raise click.UsageError("--network asks through one agent: name one node.toml.")

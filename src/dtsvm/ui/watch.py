@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dtsvm.data.tables import require_file
 from dtsvm.errors import MissingExtraError
 from dtsvm.ui.watch_table import Watch
 
@@ -63,6 +64,8 @@ def watch(
         raise click.UsageError("Name the node.toml files of agents, or a --session, and not both.")
     if session and (control or text):
         raise click.UsageError("A saved session is shown on a page that only looks.")
+    for path in configs:
+        require_file(path)
     folders = [path.absolute().parent for path in configs]
     if text:
         _need_agents()

@@ -62,7 +62,7 @@ def _consecutive(array: NDArray[Any]) -> tuple[list[Any], NDArray[np.int64]] | N
     first, last = int(array.min()), int(array.max())
     if last - first >= len(array):
         return None
-    index = array.astype(np.int64) - first
+    index = array.astype(np.int64, copy=False) - first
     if not np.bincount(index).all():
         return None
     return list(range(first, last + 1)), index

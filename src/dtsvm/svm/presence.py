@@ -261,8 +261,9 @@ class Presence:
         found = []
         for task in tasks:
             holders = self._holders(task)
-            agents = np.array(list(holders.values()), np.int64)  # (node, question)
-            is_one = len(set(team[agents].ravel().tolist())) == agents.shape[1]  # not come apart
+            every = np.array([agent for held in holders.values() for agent in held], np.int64)
+            agents = every.reshape(len(holders), -1)  # (node, question)
+            is_one = len(set(team[every].tolist())) == agents.shape[1]  # not come apart
             parts = means[agents[0]] if is_one else means[agents].mean(axis=0)
             whole = parts[:, 0] + parts[:, 1]  # (question, feature)
             by_node = decisions[agents]

@@ -87,8 +87,10 @@ class Training:
             every = np.concatenate([every, self.held.astype(np.int32)])
         is_there = np.zeros(len(self.nodes) * len(asked), bool)
         is_there[every] = True
-        pairs = np.flatnonzero(is_there)
-        pair = (is_there.cumsum(dtype=np.int32) - np.int32(1))[every[: len(self.node)]]
+        pairs = is_there.nonzero()[0]
+        pair = every[: len(self.node)]
+        if len(pairs) < len(is_there):  # else all are everywhere
+            pair = (is_there.cumsum(dtype=np.int32) - np.int32(1))[pair]
         del every
         held = [(self.nodes[k // len(asked)], asked[k % len(asked)]) for k in pairs.tolist()]
         agents = [(node, question) for node, some in held for question in some]

@@ -355,6 +355,8 @@ cdef Int most_of(const long long[::1] numbers) noexcept nogil
 cdef Int renumber(long long[::1] numbers, long long[::1] place) noexcept nogil
 @cython.locals(n=Int, i=Int, u=Int, v=Int)
 cdef Int list_pairs(const long long[::1] joined, unsigned char[:, ::1] is_pair, long long[:, ::1] pairs) noexcept nogil
+@cython.locals(i=Int)
+cdef void count_segments(const long long[::1] slots, const long long[::1] counts, const long long[::1] ids, const long long[::1] owner, long long[:, ::1] found) noexcept nogil
 @cython.locals(n=Int, i=Int, k=Int)
 cdef void count_keys(const int[::1] keys, long long[::1] starts, int[::1] order) noexcept nogil
 @cython.locals(i=Int, most=Int)

@@ -89,6 +89,7 @@ __all__ = [
     "revise",
     "run",
     "run_apart",
+    "segments",
     "send",
     "set_graph",
     "snapshot_place",
@@ -2549,6 +2550,28 @@ def join_set(s: int, number: Ints, node: Ints, ends: Ends, joined: Ints) -> int:
             joined[n + 1] = node[b] if has_across else b
             n += 2
     return n
+
+
+def segments(n: int, slots: Ints, counts: list[int], ids: Ints, owner: Ints) -> Ints:
+    """How many rows and link ends each of n agents has and where they begin, one's after another's.
+
+    `slots` have as many rows as `counts` says, others none; `owner` has the agent of each end.
+    Return the numbers of rows, where they begin, the numbers of ends, and where they begin.
+    """
+    found = np.zeros((4, n), np.int64)
+    count_segments(slots, np.array(counts, np.int64), ids, owner, found)
+    return found
+
+
+def count_segments(slots: Ints, counts: Ints, ids: Ints, owner: Ints, found: Ints) -> None:
+    """Fill `found`, zero, for `segments`."""
+    for i in range(slots.shape[0]):
+        found[0, slots[i]] = counts[i]
+    for i in range(ids.shape[0]):
+        found[2, owner[ids[i]]] += 1
+    for i in range(1, found.shape[1]):
+        found[1, i] = found[1, i - 1] + found[0, i - 1]
+        found[3, i] = found[3, i - 1] + found[2, i - 1]
 
 
 def arrange(keys: Places, n: int) -> tuple[Places, Ints]:

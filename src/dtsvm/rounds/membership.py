@@ -133,10 +133,13 @@ class Membership:
         slots = self.state.add_agents(at, what)
         for (node, task), slot in zip(pairs, slots.tolist(), strict=True):
             self.at[node][task] = slot
-        agent = np.full((len(self.neighbours), len(self.group)), -1, np.int64)
-        agent[at, what] = slots
+        n_nodes, n_tasks = len(self.neighbours), len(self.group)
+        agent = np.full(n_nodes * n_tasks, -1, np.int64)
+        agent[at * n_tasks + what] = slots
         group = np.array(list(self.group.values()), np.int64)
-        found = compiled.linked_agents(agent, links, group, self.is_personal)
+        found = compiled.linked_agents(
+            agent.reshape(n_nodes, n_tasks), links, group, self.is_personal
+        )
         if len(found[0]):
             self.state.link(*found)
         return slots

@@ -154,7 +154,7 @@ def derive(
     ids, twin, owner = tables.ends.used, tables.ends["twin"], tables.ends["owner"]
     # By owner, then by the other end's node and task: sums have one order.
     end_order = compiled.order_by(ids, owner, tables.ends["other_node"], tables.ends["other_task"])
-    (n_rows, n_ends), (first_row, first_end) = _segments(capacity, (used, counts), owner[ids])
+    n_rows, first_row, n_ends, first_end = compiled.segments(capacity, used, counts, ids, owner)
     firsts = ids[ids < twin[ids]]
     size = _sizes(tables, parts[0], elsewhere)
     sets, set_number = _split(used, parts[0])
@@ -185,20 +185,6 @@ ITERATES = (
     "gain", "prox", "estimate", "offset", "pull", "decision", "travel", "norm", "drift", "sweeps",
     "level", "hold", "drift_before", "care", "is_hasty", "apart",
 )  # fmt: skip
-
-
-def _segments(
-    capacity: int, rows: tuple[Slots, list[int]], owner: Slots
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """How many rows and link ends each agent has, and where they begin if one's follow another's.
-
-    `rows` has agents and their numbers of rows, `owner` the agent of every link end.
-    """
-    count = np.empty((2, capacity), np.int64)
-    count[0] = 0
-    count[0, rows[0]] = rows[1]
-    count[1] = np.bincount(owner, minlength=capacity)
-    return count, count.cumsum(axis=1) - count
 
 
 def _end_record(tables: Tables, settings: Settings, order: Slots, firsts: Slots) -> Any:
@@ -281,7 +267,7 @@ def _few_sums(tables: Tables, who: tuple[int, Slots], row_order: NDArray[np.int3
     """The same of few rows that are all here: row after row, in the order of a set's agents."""
     n_sets, number = who
     used = tables.agents.used
-    norms, boxes = tables.rows["norms"][row_order], tables.boxes(used)
+    norms, boxes = tables.rows["norms"].take(row_order), tables.boxes(used)
     edges = [0, len(row_order)]
     if n_sets != 1:
         mine = np.repeat(number[used], [len(tables.row_slots[a]) for a in used.tolist()])
@@ -341,7 +327,7 @@ def _start_penalties(
         for a, f in zip(first, flow, strict=True)
     ])  # fmt: skip
     if not elsewhere.flow:
-        return np.asarray(each[number])
+        return np.asarray(each.take(number, axis=0))
     start = np.ones((tables.agents.capacity, 2))
     start[used] = each
     return start

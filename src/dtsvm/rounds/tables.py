@@ -160,7 +160,8 @@ class Tables:
         """
         order, starts = compiled.arrange(agent.astype(np.int32, copy=False), self.agents.capacity)
         places = self.matrix.adopt(X, order if at is None else at[order])
-        slots = self._write_rows(places, y[order], None if weight is None else weight[order])
+        weight = None if weight is None else weight.take(order)
+        slots = self._write_rows(places, y.take(order), weight)
         edges = starts.tolist()
         for owner in self.row_slots:
             self.row_slots[owner] = slots[edges[owner] : edges[owner + 1]]

@@ -17,6 +17,7 @@ __all__ = ["Spread", "Training", "narrow_codes", "number_pairs"]
 
 Ints = NDArray[Any]  # as narrow as they may be: there is one for every row
 MOST_PAIRS = np.iinfo(np.int32).max
+PLUS, MINUS = np.int8(1), np.int8(-1)
 Floats = NDArray[np.float64]
 
 
@@ -137,6 +138,4 @@ def narrow_codes(labels: NDArray[Any], what: tuple[list[Any], Ints], classes: An
 
 def _sides(is_positive: NDArray[np.bool_]) -> NDArray[np.int8]:
     """Return +1 and −1."""
-    found = is_positive.view(np.int8) * np.int8(2)
-    found -= np.int8(1)
-    return found
+    return np.where(is_positive, PLUS, MINUS)

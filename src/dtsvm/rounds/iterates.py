@@ -93,7 +93,7 @@ class Iterates:
         """Give sets that have just met one level: the geometric mean of theirs."""
         level = self.agents.open("level")
         for agents in parts:
-            if (level.take(agents, axis=0) != level[agents[0]]).any():
+            if np.count_nonzero(level.take(agents, axis=0) != level[agents[0]]):
                 level[agents] = np.exp(np.log(level[agents]).mean(axis=0))
 
     # Handing over

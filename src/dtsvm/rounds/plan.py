@@ -221,7 +221,7 @@ def _split(used: Slots, part: Slots) -> tuple[list[Slots], Slots]:
     """Return the agents of each part, parts in the order of their numbers; and by slot, which."""
     number = np.zeros(len(part), np.int64)
     mine = part[used]
-    if len(mine) and (mine == mine[0]).all():
+    if len(mine) and not np.count_nonzero(mine != mine[0]):
         return [used], number
     order = np.argsort(mine, kind="stable")
     cuts = np.flatnonzero(np.diff(mine[order])) + 1
@@ -357,7 +357,7 @@ def _regularisers(tables: Tables, square: Floats) -> Floats:
     reg = np.zeros((tables.agents.capacity, 3))
     reg[:, :2] = tables.agents["reg"]
     bias = tables.agents["bias"]
-    if bias.any():
+    if np.count_nonzero(bias):
         reg[:, 2] = np.where(
             bias == MIXED, reg[:, 1] / square, np.where(bias == COMMON, np.inf, 0.0)
         )

@@ -194,3 +194,45 @@ def test_numbers_of_a_message_are_taken_whole_or_not_at_all(variant):
     assert not was_taken
     assert ends == [0, 0, 0]
     assert not found.any()
+
+
+def ring_of_ends(n):
+    """Ends of two links, one a task, between neighbours of a ring of n nodes with gaps in rank."""
+    a = np.arange(2 * n) % n
+    b, first = (a + 1) % n, np.arange(2 * n)
+    columns = {
+        "owner": np.concatenate([a, b]),
+        "twin": np.concatenate([first + 2 * n, first]),
+        "is_wide": np.ones(4 * n, np.uint8),
+        "is_across": np.ones(4 * n, np.uint8),
+        "penalty": np.zeros((4 * n, 2)),
+        "state": np.zeros((4 * n, 2, 1)),
+        "residual": np.zeros((4 * n, 3, 2)),
+        "ids": np.arange(4 * n),
+        "firsts": first,
+    }
+    return compiled.Ends(columns, 1.0, 1.0), np.sort(np.stack([a, b], axis=1)[:n], axis=1)
+
+
+@pytest.mark.parametrize("n", [3, 40, 1500])
+def test_a_sets_graph_has_every_link_once_however_many_nodes(n):
+    ends, links = ring_of_ends(n)
+    n_nodes, found = compiled.set_graph(0, np.zeros(n, np.int64), 3 * np.arange(n), ends)
+    assert n_nodes == n
+    assert found.tolist() == sorted(links.tolist())
+    assert compiled.links_across(ends) == (2 * n, 2 * n)
+
+
+@pytest.mark.parametrize("most", [5, 10**6])
+def test_slots_are_sorted_by_three_columns_whether_counted_or_compared(most):
+    rng = np.random.default_rng(0)
+    slots = np.sort(rng.choice(60, 40, replace=False))
+    major, middle, minor = rng.integers(0, most, (3, 60))
+    expected = sorted(slots.tolist(), key=lambda a: (major[a], middle[a], minor[a]))
+    assert compiled.order_by(slots, major, middle, minor).tolist() == expected
+
+
+def test_rows_and_ends_of_agents_begin_where_those_before_them_end():
+    owner = np.array([3, 0, 3, 1, 0])
+    found = compiled.segments(4, np.array([0, 3]), [2, 5], np.array([0, 1, 2, 4]), owner)
+    assert found.tolist() == [[2, 0, 0, 5], [0, 2, 2, 2], [2, 0, 0, 2], [0, 2, 2, 2]]

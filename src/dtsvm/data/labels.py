@@ -62,8 +62,8 @@ def _consecutive(array: NDArray[Any]) -> tuple[list[Any], NDArray[np.int64]] | N
     first, last = int(array.min()), int(array.max())
     if last - first >= len(array):
         return None
-    index = array.astype(np.int64) - first
-    if not np.bincount(index).all():
+    index = array.astype(np.int64, copy=False) - first
+    if np.count_nonzero(np.bincount(index)) <= last - first:
         return None
     return list(range(first, last + 1)), index
 
@@ -245,7 +245,7 @@ def _pair(labels: NDArray[Any]) -> list[Any]:
     if labels.dtype.kind not in "iuf" or not len(labels):
         return []
     first, last = labels.min(), labels.max()
-    if not ((labels == first) | (labels == last)).all():
+    if np.count_nonzero((labels == first) | (labels == last)) < len(labels):
         return []
     return [first.item()] if first == last else [first.item(), last.item()]
 

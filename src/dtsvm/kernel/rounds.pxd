@@ -48,7 +48,8 @@ cdef class Sets:
     cdef long long[::1] set_agent, agents, team, set_node, node_end, ends, node_noted, noted
     cdef long long[::1] set_team, order
     cdef const long long[::1] number, node, part
-    cdef readonly object arrays
+    cdef object named
+    cdef readonly Int most_nodes, most_teams
     cdef double[::1] share, total_box, column, total, gamma, level
     cdef double[:, ::1] by_node, certified, ended
     cdef unsigned char[::1] is_silent
@@ -62,7 +63,7 @@ cdef class Past:
 
 @cython.final
 cdef class Sums:
-    cdef readonly object arrays
+    cdef object blocks, named
     cdef double[::1] common, members, share, loss, slant, plus, minus, w, seen, dual, total, one, other
     cdef double[:, ::1] specific, pull, room, positive, negative
     cdef double objective, bound, theta, kept_plus, kept_minus
@@ -323,14 +324,21 @@ cdef void round_apart(Rows rows, Agents agents, Ends ends, Sets sets, Past past,
 cdef void look_apart(Rows rows, Agents agents, Sets sets, Sums sums, Job job) noexcept nogil
 @cython.locals(kept=Int, n=Int)
 cdef void silence(Agents agents, Ends ends, Sets sets)
+cdef void join_both(const long long[::1] ids, const long long[::1] owner, const long long[::1] twin, const unsigned char[::1] is_wide, long long[::1] root, long long[::1] common, long long[::1] specific) noexcept nogil
 @cython.locals(k=Int, h=Int, i=Int, j=Int, found=Int)
 cdef void join(const long long[::1] ids, const long long[::1] owner, const long long[::1] twin, const unsigned char[::1] chosen, long long[::1] root, long long[::1] number) noexcept nogil
 
 # Set-up
 cdef Int n_ends_of(Ends ends) noexcept nogil
+@cython.locals(n=Int, n_sets=Int, n_slots=Int, s=Int)
+cdef void lay_sets(Sets sets, Agents agents, Ends ends, long long[::1] room, double[::1] share)
+@cython.locals(n=Int)
+cdef void cut_scratch(Sets sets, double[::1] room)
+cdef void cut_work(Work work, double[:, ::1] room)
+cdef void cut_sums(Sums sums, double[:, ::1] by_team, double[:, :, ::1] wide, double[:, ::1] scratch)
 cpdef object mean_of_parts(object common, object specific, Agents agents)
 @cython.locals(n=Int, i=Int, a=Int, k=Int, h=Int, s=Int, n_nodes=Int, n_noted=Int, before=Int, last=Int)
-cdef void lay_ends(Sets sets, Agents agents, Ends ends, unsigned char[::1] has_across) noexcept nogil
+cdef void lay_ends(Sets sets, Agents agents, Ends ends, long long[::1] has_across) noexcept nogil
 @cython.locals(i=Int, a=Int, t=Int, s=Int)
 cdef void lay_teams(Sets sets, Agents agents, long long[::1] owner, long long[::1] size) noexcept nogil
 @cython.locals(n=Int, i=Int, t=Int, s=Int, v=Int, u=Int, n_tasks=Int)
@@ -339,18 +347,24 @@ cdef inline Int link_two(Int a, Int b, Int kind, long long[:, ::1] pairs, unsign
 cdef Int n_firsts_of(Ends ends) noexcept nogil
 @cython.locals(n=Int, i=Int, h=Int, a=Int, b=Int, has_across=cython.bint)
 cdef Int join_set(Int s, const long long[::1] number, const long long[::1] node, Ends ends, long long[::1] joined) noexcept nogil
-@cython.locals(i=Int, u=Int, v=Int)
-cdef void number_pairs(const long long[::1] index, long long[::1] keys, Int n) noexcept nogil
+@cython.locals(i=Int, n=Int, n_wide=Int)
+cpdef object links_across(Ends ends)
+@cython.locals(i=Int, most=Int)
+cdef Int most_of(const long long[::1] numbers) noexcept nogil
+@cython.locals(n_found=Int, i=Int, k=Int)
+cdef Int renumber(long long[::1] numbers, long long[::1] place) noexcept nogil
+@cython.locals(n=Int, i=Int, u=Int, v=Int)
+cdef Int list_pairs(const long long[::1] joined, unsigned char[:, ::1] is_pair, long long[:, ::1] pairs) noexcept nogil
 @cython.locals(i=Int)
-cdef void part_pairs(const long long[::1] keys, Int n, long long[:, ::1] pairs) noexcept nogil
+cdef void count_segments(const long long[::1] slots, const long long[::1] counts, const long long[::1] ids, const long long[::1] owner, long long[:, ::1] found) noexcept nogil
 @cython.locals(n=Int, i=Int, k=Int)
 cdef void count_keys(const int[::1] keys, long long[::1] starts, int[::1] order) noexcept nogil
 @cython.locals(i=Int, most=Int)
-cdef Int largest(const long long[::1] slots, const long long[::1] column) noexcept nogil
+cdef Int largest(const long long[::1] slots, const long long[::1] major, const long long[::1] middle, const long long[::1] minor) noexcept nogil
+cdef void sort_slots(const long long[::1] slots, const long long[::1] major, const long long[::1] middle, const long long[::1] minor, long long[::1] starts, long long[::1] between, long long[::1] out) noexcept nogil
 @cython.locals(i=Int, k=Int)
 cdef void count_slots(const long long[::1] slots, const long long[::1] column, long long[::1] starts, long long[::1] out) noexcept nogil
-@cython.locals(n_found=Int, i=Int, k=Int)
-cdef Int number_keys(const long long[::1] keys, long long[::1] place, long long[::1] found, long long[::1] index) noexcept nogil
+cdef void average_both(const long long[::1] common, const long long[::1] specific, Agents agents, double[:, ::1] total, double[::1] count, double[:, :, ::1] out) noexcept nogil
 @cython.locals(n=Int, a=Int, j=Int, k=Int)
 cdef void average_parts(const long long[::1] part, Int c, Agents agents, double[:, ::1] total, double[::1] count) noexcept nogil
 @cython.locals(i=Int, j=Int)

@@ -70,6 +70,7 @@ __all__ = [
     "last_check",
     "lean",
     "linked_agents",
+    "links_across",
     "local_steps",
     "may_look",
     "mean_of_parts",
@@ -88,6 +89,7 @@ __all__ = [
     "revise",
     "run",
     "run_apart",
+    "segments",
     "send",
     "set_graph",
     "snapshot_place",
@@ -131,6 +133,11 @@ N_PRODUCTS = 21  # of the moves between snapshots, each pair once
 N_SHOWN = 6  # squares that links show: see `Ends.residual`
 RIDGE = 1e-8
 MOST_LEAP = 1e8  # a γ beyond it is out of all measure
+
+# What `Sums` has, in the order in which `cut_sums` takes it
+BY_TEAM = ("members", "share", "loss", "slant", "plus", "minus")
+WIDE = ("specific", "pull", "room", "positive", "negative")
+SCRATCH = ("common", "w", "seen", "dual", "total", "one", "other")
 
 
 # Records
@@ -239,37 +246,49 @@ class Sets:
     number, node, part : an agent's set, node and team among all, by slot
     is_silent : which sets have ended. ended : (·, 4), how: see `run_apart`
     order : the agents sorted by set, node and task
+    most_nodes, most_teams : of one set
     """
 
+    ends: Ints
+    noted: Ints
+    node_end: Ints
+    node_noted: Ints
+    set_node: Ints
+    set_team: Ints
+    team: Ints
+    share: Floats
+    column: Floats
+    total: Floats
+    gamma: Floats
+    level: Floats
+    most_nodes: int
+    most_teams: int
+    named: Any
+
     def __init__(self, columns: dict[str, NDArray[Any]], agents: Agents, ends: Ends) -> None:
-        n_sets, n_ends = len(columns["total_box"]), n_ends_of(ends)
-        sizes = {
-            "ends": n_ends, "noted": n_ends, "node_end": n_ends + 1, "node_noted": n_ends + 1,
-            "set_node": n_sets + 1, "set_team": n_sets + 1, "team": len(columns["part"]),
-        }  # fmt: skip
-        arrays: dict[str, NDArray[Any]] = {
-            name: np.zeros(size, np.int64) for name, size in sizes.items()
-        }
-        arrays["share"] = np.zeros(len(columns["agents"]) + n_sets)
-        self.arrays = arrays
         self.set_agent, self.agents = columns["set_agent"], columns["agents"]
         self.number, self.node, self.part = columns["number"], columns["node"], columns["part"]
         self.order, self.total_box = columns["order"], columns["total_box"]
-        self.ends, self.noted = arrays["ends"], arrays["noted"]
-        self.node_end, self.node_noted = arrays["node_end"], arrays["node_noted"]
-        self.set_node, self.set_team = arrays["set_node"], arrays["set_team"]
-        self.team, self.share = arrays["team"], arrays["share"]
-        lay_ends(self, agents, ends, np.zeros(n_sets, np.uint8))
-        lay_teams(self, agents, np.full(len(columns["part"]), -1), np.zeros(n_sets, np.int64))
-        most = int(np.diff(arrays["set_node"]).max(initial=1))
-        self.by_node = np.zeros((most, N_SHOWN + N_PRODUCTS))
-        self.column, self.total = np.zeros(most), np.zeros(N_SHOWN + N_PRODUCTS)
-        self.gamma, self.level = np.zeros(STEPS), np.zeros(3)
-        self.certified = np.zeros((len(columns["total_box"]), 2))  # objective and bound
-        arrays["is_silent"] = np.zeros(n_sets, np.uint8)
-        self.is_silent = arrays["is_silent"]
-        arrays["ended"] = np.zeros((n_sets, 4))
-        self.ended = arrays["ended"]
+        n_sets, n_slots = len(columns["total_box"]), len(columns["part"])
+        room = np.zeros(4 * (n_ends_of(ends) + n_sets + 1) + 2 * n_slots, np.int64)
+        lay_sets(self, agents, ends, room, np.zeros(len(columns["agents"]) + n_sets))
+        self.by_node = np.zeros((self.most_nodes, N_SHOWN + N_PRODUCTS))
+        cut_scratch(self, np.zeros(self.most_nodes + N_SHOWN + N_PRODUCTS + STEPS + 3))
+        self.certified = np.zeros((n_sets, 2))  # objective and bound
+        self.is_silent = np.zeros(n_sets, np.uint8)
+        self.ended = np.zeros((n_sets, 4))
+        self.named = None
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What others read, and `is_silent`, which they write."""
+        if self.named is None:
+            self.named = {
+                "ends": np.asarray(self.ends), "node_end": np.asarray(self.node_end),
+                "set_node": np.asarray(self.set_node), "is_silent": np.asarray(self.is_silent),
+                "ended": np.asarray(self.ended),
+            }  # fmt: skip
+        return self.named
 
 
 class Past:
@@ -293,28 +312,50 @@ class Sums:
     share : A_t / A. loss : Σ box · hinge. pull : Σ y λ x̃. plus, minus : Σ λ of either class
     room : Σ min(λ, box − λ) x̃, how far λ may go both ways. slant : Σ y min(λ, box − λ)
     positive, negative : Σ λ x over either class, only of a team that lacks room
+    one, other : of one agent, for a team's
     """
 
+    members: Floats
+    share: Floats
+    loss: Floats
+    slant: Floats
+    plus: Floats
+    minus: Floats
+    specific: Floats
+    pull: Floats
+    room: Floats
+    positive: Floats
+    negative: Floats
+    common: Floats
+    w: Floats
+    seen: Floats
+    dual: Floats
+    total: Floats
+    one: Floats
+    other: Floats
+    named: Any
+
     def __init__(self, n_teams: int, p1: int) -> None:
-        by_team = ("members", "share", "loss", "slant", "plus", "minus")
-        wide = ("specific", "pull", "room", "positive", "negative")
-        scratch = ("common", "w", "seen", "dual", "total", "one", "other")
-        arrays = dict(zip(by_team, np.zeros((len(by_team), n_teams)), strict=True))
-        arrays |= zip(wide, np.zeros((len(wide), n_teams, p1)), strict=True)
-        arrays |= zip(scratch, np.zeros((len(scratch), p1)), strict=True)
-        self.arrays = arrays
-        self.members, self.share, self.loss = arrays["members"], arrays["share"], arrays["loss"]
-        self.slant, self.plus, self.minus = arrays["slant"], arrays["plus"], arrays["minus"]
-        self.specific, self.pull, self.room = arrays["specific"], arrays["pull"], arrays["room"]
-        self.positive, self.negative = arrays["positive"], arrays["negative"]
-        self.common, self.w, self.seen = arrays["common"], arrays["w"], arrays["seen"]
-        self.dual, self.total = arrays["dual"], arrays["total"]
-        self.one, self.other = arrays["one"], arrays["other"]  # of one agent, for a team's
+        self.blocks = (
+            np.zeros((len(BY_TEAM), n_teams)),
+            np.zeros((len(WIDE), n_teams, p1)),
+            np.zeros((len(SCRATCH), p1)),
+        )
+        cut_sums(self, self.blocks[0], self.blocks[1], self.blocks[2])
+        self.named = None
         self.objective = 0.0
         self.bound = 0.0
         self.theta = 0.0
         self.kept_plus = 1.0
         self.kept_minus = 1.0
+
+    @property
+    def arrays(self) -> dict[str, Floats]:
+        """All of it by name, to read and to write."""
+        if self.named is None:
+            arrays = (array for block in self.blocks for array in block)
+            self.named = dict(zip((*BY_TEAM, *WIDE, *SCRATCH), arrays, strict=True))
+        return self.named
 
 
 class Work:
@@ -324,8 +365,13 @@ class Work:
     n_slept : rows that fell asleep in a sweep. looks, sweeps, violation : what a solve came to
     is_hasty : whether it ended before it was as good as it should be
     d_weights, d_bias : D. C : box of weight 1
+    inflow : Σ z of both parts. shift : m. u, before : u now and before the last sweep
     """
 
+    inflow: Floats
+    shift: Floats
+    u: Floats
+    before: Floats
     begin: int
     end: int
     n_listed: int
@@ -341,8 +387,7 @@ class Work:
     C: float
 
     def __init__(self, p1: int, most_rows: int) -> None:
-        self.inflow, self.shift = np.zeros((2, p1)), np.zeros(p1)  # Σ z of both parts; m
-        self.u, self.before = np.zeros(p1), np.zeros(p1)  # u now and before the last sweep
+        cut_work(self, np.zeros((5, p1)))
         self.slept = np.zeros(max(most_rows, 1), np.int32)  # rows that fell asleep in it
 
 
@@ -2216,17 +2261,26 @@ def agreeing(n: int, ids: Ints, columns: dict[str, NDArray[Any]]) -> tuple[Ints,
     `ids` are the link ends here, `columns` theirs; there are `n` slots of agents.
     """
     owner, twin, is_wide = columns["owner"], columns["twin"], columns["is_wide"]
-    common, specific = np.empty(n, np.int64), np.empty(n, np.int64)
-    join(ids, owner, twin, None, np.arange(n), common)
-    join(ids, owner, twin, is_wide, np.arange(n), specific)
+    common, specific = np.empty((2, n), np.int64)
+    join_both(ids, owner, twin, is_wide, np.empty(n, np.int64), common, specific)
     return common, specific
+
+
+def join_both(
+    ids: Ints, owner: Ints, twin: Ints, is_wide: Flags, root: Ints, common: Ints, specific: Ints
+) -> None:
+    """Join over all links, then over wide ones; `root` is scratch."""
+    join(ids, owner, twin, None, root, common)
+    join(ids, owner, twin, is_wide, root, specific)
 
 
 def join(ids: Ints, owner: Ints, twin: Ints, chosen: Any, root: Ints, number: Ints) -> None:
     """Union-find over links inside this process, all or `chosen` ones, with path halving.
 
-    A root is never larger than its members.
+    A root is never larger than its members. `root` is scratch.
     """
+    for i in range(root.shape[0]):
+        root[i] = i
     for k in range(ids.shape[0]):
         h = ids[k]
         if twin[h] < 0 or (chosen is not None and not chosen[h]):
@@ -2256,7 +2310,49 @@ def n_ends_of(ends: Ends) -> int:
     return ends.ids.shape[0]
 
 
-def lay_ends(sets: Sets, agents: Agents, ends: Ends, has_across: NDArray[np.uint8]) -> None:
+def lay_sets(sets: Sets, agents: Agents, ends: Ends, room: Ints, share: Floats) -> None:
+    """Lay the sets out in `room`, zero: what `Sets` keeps of it, then scratch."""
+    n, n_sets, n_slots = ends.ids.shape[0], sets.total_box.shape[0], sets.part.shape[0]
+    sets.ends, sets.noted = room[:n], room[n : 2 * n]
+    sets.node_end, sets.node_noted = room[2 * n : 3 * n + 1], room[3 * n + 1 : 4 * n + 2]
+    room = room[4 * n + 2 :]
+    sets.set_node, sets.set_team = room[: n_sets + 1], room[n_sets + 1 : 2 * n_sets + 2]
+    room = room[2 * n_sets + 2 :]
+    sets.team, sets.share = room[:n_slots], share
+    lay_ends(sets, agents, ends, room[2 * n_slots : 2 * n_slots + n_sets])
+    lay_teams(sets, agents, room[n_slots : 2 * n_slots], room[2 * n_slots + n_sets :])
+    sets.most_nodes, sets.most_teams = 1, 1
+    for s in range(n_sets):
+        sets.most_nodes = max(sets.most_nodes, sets.set_node[s + 1] - sets.set_node[s])
+        sets.most_teams = max(sets.most_teams, sets.set_team[s + 1] - sets.set_team[s])
+
+
+def cut_scratch(sets: Sets, room: Floats) -> None:
+    """Give `Sets` what it works on from one array."""
+    n = sets.most_nodes
+    sets.column, sets.total = room[:n], room[n : n + N_SHOWN + N_PRODUCTS]
+    room = room[n + N_SHOWN + N_PRODUCTS :]
+    sets.gamma, sets.level = room[:STEPS], room[STEPS:]
+
+
+def cut_work(work: Work, room: Floats) -> None:
+    """Give `Work` its vectors from one array."""
+    work.inflow, work.shift = room[:2], room[2]
+    work.u, work.before = room[3], room[4]
+
+
+def cut_sums(sums: Sums, by_team: Floats, wide: Floats, scratch: Floats) -> None:
+    """Give `Sums` what it adds up in from three arrays."""
+    sums.members, sums.share, sums.loss = by_team[0], by_team[1], by_team[2]
+    sums.slant, sums.plus, sums.minus = by_team[3], by_team[4], by_team[5]
+    sums.specific, sums.pull, sums.room = wide[0], wide[1], wide[2]
+    sums.positive, sums.negative = wide[3], wide[4]
+    sums.common, sums.w, sums.seen = scratch[0], scratch[1], scratch[2]
+    sums.dual, sums.total = scratch[3], scratch[4]
+    sums.one, sums.other = scratch[5], scratch[6]
+
+
+def lay_ends(sets: Sets, agents: Agents, ends: Ends, has_across: Ints) -> None:
     """Lay the ends out node by node, sets one after the other; `has_across` is scratch, zero.
 
     Where a set reaches across the network, only links that do count for the balance.
@@ -2292,9 +2388,10 @@ def lay_ends(sets: Sets, agents: Agents, ends: Ends, has_across: NDArray[np.uint
 def lay_teams(sets: Sets, agents: Agents, owner: Ints, size: Ints) -> None:
     """Number the teams of every set and find their shares.
 
-    Relays are of no team; a set of relays alone has one that nobody is in. Scratch: `owner`, −1,
-    for the set of each of all teams, `size`, zero, for a set's agents.
+    Relays are of no team; a set of relays alone has one that nobody is in. Scratch, zero: `owner`
+    for the set of each of all teams, `size` for a set's agents.
     """
+    owner[:] = -1
     for i in range(sets.agents.shape[0]):
         a = sets.agents[i]
         if not agents.is_relay[a]:
@@ -2372,14 +2469,64 @@ def set_graph(s: int, number: Ints, node: Ints, ends: Ends) -> tuple[int, Ints]:
     """
     joined = np.empty(2 * n_firsts_of(ends), np.int64)
     joined = joined[: join_set(s, number, node, ends, joined)]
-    found, index = distinct(joined, int(joined.max(initial=-1)) + 1)
-    n = len(found)
-    keys = np.empty(len(joined) // 2, np.int64)
-    number_pairs(index, keys, n)
-    links = distinct(keys, n * n)[0] if n <= MOST_MARKED else np.unique(keys)
-    pairs = np.empty((len(links), 2), np.int64)
-    part_pairs(links, n, pairs)
-    return n, pairs
+    n = renumber(joined, np.zeros(1 + most_of(joined), np.int64))
+    if n > MOST_MARKED:
+        links = np.sort(joined.reshape(-1, 2), axis=1)
+        return n, np.stack(np.divmod(np.unique(links[:, 0] * n + links[:, 1]), n), axis=1)
+    pairs = np.empty((len(joined) // 2, 2), np.int64)
+    return n, pairs[: list_pairs(joined, np.zeros((n, n), np.uint8), pairs)]
+
+
+def links_across(ends: Ends) -> tuple[int, int]:
+    """Count the links inside this process that run over the network, and the wide ones of them."""
+    n, n_wide = 0, 0
+    for i in range(ends.firsts.shape[0]):
+        if ends.is_across[ends.firsts[i]]:
+            n += 1
+            n_wide += 1 if ends.is_wide[ends.firsts[i]] else 0
+    return n, n_wide
+
+
+def most_of(numbers: Ints) -> int:
+    """Return the largest of some numbers, −1 if there are none."""
+    most = -1
+    for i in range(numbers.shape[0]):
+        most = max(most, numbers[i])
+    return most
+
+
+def renumber(numbers: Ints, place: Ints) -> int:
+    """Replace numbers by where they stand among those that occur; return how many do.
+
+    `place` is scratch, zero, one longer than the largest.
+    """
+    n_found = 0
+    for i in range(numbers.shape[0]):
+        place[numbers[i]] = 1
+    for k in range(place.shape[0]):
+        if place[k]:
+            place[k] = n_found
+            n_found += 1
+    for i in range(numbers.shape[0]):
+        numbers[i] = place[numbers[i]]
+    return n_found
+
+
+def list_pairs(joined: Ints, is_pair: Flags, pairs: Ints) -> int:
+    """List the different pairs, the smaller first, ascending; return how many there are.
+
+    `is_pair` is scratch, zero.
+    """
+    for i in range(joined.shape[0] // 2):
+        u, v = joined[2 * i], joined[2 * i + 1]
+        is_pair[min(u, v), max(u, v)] = 1
+    n = 0
+    for u in range(is_pair.shape[0]):
+        for v in range(u, is_pair.shape[0]):
+            if is_pair[u, v]:
+                pairs[n, 0], pairs[n, 1] = u, v
+                n += 1
+    return n
 
 
 def n_firsts_of(ends: Ends) -> int:
@@ -2405,17 +2552,26 @@ def join_set(s: int, number: Ints, node: Ints, ends: Ends, joined: Ints) -> int:
     return n
 
 
-def number_pairs(index: Ints, keys: Ints, n: int) -> None:
-    """Number pairs of 0 … n − 1, whichever of the two comes first."""
-    for i in range(keys.shape[0]):
-        u, v = index[2 * i], index[2 * i + 1]
-        keys[i] = min(u, v) * n + max(u, v)
+def segments(n: int, slots: Ints, counts: list[int], ids: Ints, owner: Ints) -> Ints:
+    """How many rows and link ends each of n agents has and where they begin, one's after another's.
+
+    `slots` have as many rows as `counts` says, others none; `owner` has the agent of each end.
+    Return the numbers of rows, where they begin, the numbers of ends, and where they begin.
+    """
+    found = np.zeros((4, n), np.int64)
+    count_segments(slots, np.array(counts, np.int64), ids, owner, found)
+    return found
 
 
-def part_pairs(keys: Ints, n: int, pairs: Ints) -> None:
-    """Take pairs of 0 … n − 1 out of their numbers."""
-    for i in range(keys.shape[0]):
-        pairs[i, 0], pairs[i, 1] = keys[i] // n, keys[i] % n
+def count_segments(slots: Ints, counts: Ints, ids: Ints, owner: Ints, found: Ints) -> None:
+    """Fill `found`, zero, for `segments`."""
+    for i in range(slots.shape[0]):
+        found[0, slots[i]] = counts[i]
+    for i in range(ids.shape[0]):
+        found[2, owner[ids[i]]] += 1
+    for i in range(1, found.shape[1]):
+        found[1, i] = found[1, i - 1] + found[0, i - 1]
+        found[3, i] = found[3, i - 1] + found[2, i - 1]
 
 
 def arrange(keys: Places, n: int) -> tuple[Places, Ints]:
@@ -2443,27 +2599,36 @@ def count_keys(keys: Places, starts: Ints, order: Places) -> None:
 
 def order_by(slots: Ints, major: Ints, middle: Ints, minor: Ints) -> Ints:
     """Sort slots by three columns of small whole numbers, the first the weightiest; stable."""
-    found = slots
-    for column in (minor, middle, major):
-        most = largest(found, column)
-        if most > 64 + 4 * len(slots):  # long ranks of few: not worth counting
-            return np.asarray(slots[np.lexsort((minor[slots], middle[slots], major[slots]))])
-        sorted_slots = np.empty(len(slots), np.int64)
-        count_slots(found, column, np.zeros(most + 2, np.int64), sorted_slots)
-        found = sorted_slots
+    most = largest(slots, major, middle, minor)
+    if most > 64 + 4 * len(slots):  # long ranks of few: not worth counting
+        return np.asarray(slots[np.lexsort((minor[slots], middle[slots], major[slots]))])
+    found, between = np.empty((2, len(slots)), np.int64)
+    starts = np.empty(most + 2, np.int64)
+    sort_slots(slots, major, middle, minor, starts, between, found)
     return found
 
 
-def largest(slots: Ints, column: Ints) -> int:
+def largest(slots: Ints, major: Ints, middle: Ints, minor: Ints) -> int:
     """Return the largest of some slots' numbers, at least 0."""
     most = 0
     for i in range(slots.shape[0]):
-        most = max(most, column[slots[i]])
+        most = max(most, major[slots[i]], middle[slots[i]], minor[slots[i]])
     return most
 
 
+def sort_slots(
+    slots: Ints, major: Ints, middle: Ints, minor: Ints, starts: Ints, between: Ints, out: Ints
+) -> None:
+    """Sort slots by three columns; scratch are `between` and `starts`, two longer than the most."""
+    count_slots(slots, minor, starts, out)
+    count_slots(out, middle, starts, between)
+    count_slots(between, major, starts, out)
+
+
 def count_slots(slots: Ints, column: Ints, starts: Ints, out: Ints) -> None:
-    """Sort slots by their numbers, stably; `starts` is scratch, zero, two longer than the most."""
+    """Sort slots by their numbers, stably; `starts` is scratch."""
+    for k in range(starts.shape[0]):
+        starts[k] = 0
     for i in range(slots.shape[0]):
         starts[column[slots[i]] + 1] += 1
     for k in range(1, starts.shape[0]):
@@ -2474,45 +2639,31 @@ def count_slots(slots: Ints, column: Ints, starts: Ints, out: Ints) -> None:
         starts[k] += 1
 
 
-def distinct(keys: Ints, n: int) -> tuple[Ints, Ints]:
-    """Return which of 0 … n − 1 occur, ascending, and where each key stands among them."""
-    index, found = np.empty(len(keys), np.int64), np.empty(min(n, len(keys)), np.int64)
-    return found[: number_keys(keys, np.zeros(n, np.int64), found, index)], index
-
-
-def number_keys(keys: Ints, place: Ints, found: Ints, index: Ints) -> int:
-    """Fill `found` and `index` for `distinct`; return how many keys occur."""
-    n_found = 0
-    for i in range(keys.shape[0]):
-        place[keys[i]] = 1
-    for k in range(place.shape[0]):
-        if place[k]:
-            place[k] = n_found
-            found[n_found] = k
-            n_found += 1
-    for i in range(keys.shape[0]):
-        index[i] = place[keys[i]]
-    return n_found
-
-
 def mean_of_parts(common: Ints, specific: Ints, agents: Agents) -> Floats:
     """Return the mean of what those found who must agree with an agent, (slot, 2, p + 1).
 
     `common` and `specific` number who must, by slot; relays do not count.
     """
     n, p1 = len(common), agents.estimate.shape[2]
-    total, out = np.empty((n, p1)), np.empty((n, 2, p1))
-    count = np.empty(n)
-    for c, part in enumerate((common, specific)):
-        total[:] = 0.0
-        count[:] = 0.0
-        average_parts(part, c, agents, total, count)
-        share_out(part, c, total, out)
+    out = np.empty((n, 2, p1))
+    average_both(common, specific, agents, np.empty((n, p1)), np.empty(n), out)
     return out
+
+
+def average_both(
+    common: Ints, specific: Ints, agents: Agents, total: Floats, count: Floats, out: Floats
+) -> None:
+    """Set both means of every slot; `total` and `count` are scratch."""
+    average_parts(common, 0, agents, total, count)
+    share_out(common, 0, total, out)
+    average_parts(specific, 1, agents, total, count)
+    share_out(specific, 1, total, out)
 
 
 def average_parts(part: Ints, c: int, agents: Agents, total: Floats, count: Floats) -> None:
     """Set the means of all parts."""
+    total[:] = 0.0
+    count[:] = 0.0
     for n in range(agents.used.shape[0]):
         a = agents.used[n]
         if not agents.is_relay[a]:

@@ -215,7 +215,12 @@ class Network:
 
     def neighbours(self, node: Node) -> tuple[Node, ...]:
         """Return the nodes linked to `node`."""
-        return tuple(self.nodes[j] for j in self._neighbours[self.position(node)])
+        return self._around[self.position(node)]
+
+    @cached_property
+    def _around(self) -> list[tuple[Node, ...]]:
+        """The nodes linked to each, by position."""
+        return [tuple(self.nodes[j] for j in around) for around in self._neighbours]
 
     def position(self, node: Node) -> int:
         """Return where `node` stands in `nodes`."""

@@ -81,7 +81,7 @@ def positive(owner: str, name: str, value: Any, what: str = "a positive float") 
 
 def count(owner: str, name: str, value: Any) -> int:
     """Return `value` as a positive int, or refuse it."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+    if isinstance(value, bool) or not isinstance(value, (int, Integral)) or value < 1:
         raise refusal(owner, name, "a positive int", value)
     return int(value)
 
@@ -106,4 +106,4 @@ def _is_auto(value: Any) -> bool:
 
 
 def _is_real(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
+    return isinstance(value, (float, int, Real)) and not isinstance(value, bool)

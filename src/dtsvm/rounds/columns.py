@@ -38,7 +38,7 @@ class Columns:
         self, slot: DTypeLike = np.int64, /, **columns: tuple[tuple[int, ...], DTypeLike]
     ) -> None:
         self._slot = np.dtype(slot)
-        self._most = int(np.iinfo(self._slot).max)
+        self._most = (1 << (8 * self._slot.itemsize - 1)) - 1
         self._kinds = columns
         self._columns: dict[str, NDArray[Any]] = {}  # made when first needed
         self._views: dict[str, NDArray[Any]] = {}  # to read, made when first asked for
@@ -52,7 +52,7 @@ class Columns:
         view = self._views.get(column)
         if view is None:
             view = self._views[column] = self.open(column).view()
-            view.flags.writeable = False
+            view.setflags(write=False)
         return view
 
     def open(self, column: str) -> NDArray[Any]:
@@ -92,13 +92,15 @@ class Columns:
                 f"{self._high + n:,} rows are more than one process can number, "
                 f"{self._most:,}; spread the nodes over more ranks (engine='mpi')."
             )
-        reused = [heapq.heappop(self._released) for _ in range(min(n, len(self._released)))]
-        fresh, old = n - len(reused), self.capacity
+        n_reused = min(n, len(self._released))
+        reused = [heapq.heappop(self._released) for _ in range(n_reused)] if n_reused else []
+        fresh, old = n - n_reused, self.capacity
         if self._high + fresh > old:
             self._grow(max(self._high + fresh, 2 * old))
-        slots = np.arange(self._high - len(reused), self._high + fresh, dtype=self._slot)
-        slots[: len(reused)] = reused
-        places = slots if reused else slice(self._high, self._high + fresh)
+        slots = np.arange(self._high - n_reused, self._high + fresh, dtype=self._slot)
+        places: Any = slice(self._high, self._high + fresh)
+        if reused:
+            slots[:n_reused], places = reused, slots
         self._is_used[places] = True
         self._used = None
         if reused or self._high < old:  # what has just grown is zero
@@ -115,11 +117,11 @@ class Columns:
             heapq.heappush(self._released, slot)
 
     def _grow(self, capacity: int) -> None:
-        old, self._columns = self._columns, {}
-        for name, (shape, dtype) in self._kinds.items():
-            self._columns[name] = np.zeros((capacity, *shape), dtype)
-            if old:
-                self._columns[name][: len(old[name])] = old[name]
+        kinds = self._kinds.items()
+        grown = {name: np.zeros((capacity, *shape), dtype) for name, (shape, dtype) in kinds}
+        for name, values in self._columns.items():
+            grown[name][: len(values)] = values
+        self._columns = grown
         is_used, self._is_used = self._is_used, np.zeros(capacity, dtype=bool)
         self._is_used[: len(is_used)] = is_used
         self._views.clear()

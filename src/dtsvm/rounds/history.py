@@ -74,25 +74,22 @@ class Info:
 
 
 class History:
-    """Rows of `HISTORY`, appended in blocks."""
+    """Rows of `HISTORY`, appended in blocks; `n_rounds` says how many rounds there were."""
 
     def __init__(self) -> None:
         self._blocks: list[NDArray[np.void]] = []
+        self.n_rounds = 0
 
     def append(self, block: NDArray[np.void]) -> None:
         """Add the rounds of one block."""
         if len(block):
             self._blocks.append(block)
+            self.n_rounds = int(block["round"][-1])
 
     @property
     def last(self) -> NDArray[np.void]:
         """The last round, as an array of one row or none."""
         return self._blocks[-1][-1:] if self._blocks else np.zeros(0, HISTORY)
-
-    @property
-    def n_rounds(self) -> int:
-        """How many rounds there were."""
-        return int(self.last["round"][0]) if self._blocks else 0
 
     def array(self) -> NDArray[np.void]:
         """Return all rounds as one structured array."""

@@ -93,7 +93,7 @@ class Iterates:
         """Give sets that have just met one level: the geometric mean of theirs."""
         level = self.agents.open("level")
         for agents in parts:
-            if (level[agents] != level[agents[0]]).any():
+            if np.count_nonzero(level.take(agents, axis=0) != level[agents[0]]):
                 level[agents] = np.exp(np.log(level[agents]).mean(axis=0))
 
     # Handing over
@@ -129,7 +129,7 @@ class Iterates:
     def balance_offsets(self, used: Slots, parts: Sequence[Slots]) -> NDArray[np.uint8]:
         """Let offsets sum to zero over those who must agree now; say who has one, by slot."""
         offset = self.agents.open("offset")
-        if not offset.any():
+        if not np.count_nonzero(offset):
             return np.zeros(len(offset), np.uint8)
         for c, part in enumerate(parts):
             offset[used, c] = zero_sum(offset[used, c], part[used])

@@ -81,10 +81,7 @@ class Membership:
         """Add the nodes and links of a network; nobody is there yet."""
         for node in network.nodes:
             self.add_node(node)
-        labels = network.nodes
-        for i, j in network.links.tolist():
-            u, v = labels[i], labels[j]
-            self.neighbours[u][v] = self.neighbours[v][u] = None
+            self.neighbours[node] = dict.fromkeys(network.neighbours(node))
 
     def remove_node(self, node: Node) -> None:
         """Take a node away with its agents and links."""
@@ -128,24 +125,21 @@ class Membership:
     def enter_all(self, pairs: Sequence[tuple[Node, Task]], links: Ints) -> Ints:
         """Let the first agents of all enter at once; return their slots in the order of `pairs`.
 
-        `links` has the positions, in the order in which nodes came, of both ends of every network
+        Nobody has left yet, so ranks are positions; `links` has those of both ends of every network
         link.
         """
-        nodes, tasks = (
-            {label: i for i, label in enumerate(labels)} for labels in (self.neighbours, self.group)
-        )
-        at = np.array([nodes[node] for node, _ in pairs], np.int64)
-        what = np.array([tasks[task] for _, task in pairs], np.int64)
-        slots = self.state.add_agents(
-            np.array([self._node_rank[node] for node in nodes])[at],
-            np.array([self._task_rank[task] for task in tasks])[what],
-        )
+        at = np.array([self._node_rank[node] for node, _ in pairs], np.int64)
+        what = np.array([self._task_rank[task] for _, task in pairs], np.int64)
+        slots = self.state.add_agents(at, what)
         for (node, task), slot in zip(pairs, slots.tolist(), strict=True):
             self.at[node][task] = slot
-        agent = np.full((len(nodes), len(tasks)), -1, np.int64)
-        agent[at, what] = slots
+        n_nodes, n_tasks = len(self.neighbours), len(self.group)
+        agent = np.full(n_nodes * n_tasks, -1, np.int64)
+        agent[at * n_tasks + what] = slots
         group = np.array(list(self.group.values()), np.int64)
-        found = compiled.linked_agents(agent, links, group, self.is_personal)
+        found = compiled.linked_agents(
+            agent.reshape(n_nodes, n_tasks), links, group, self.is_personal
+        )
         if len(found[0]):
             self.state.link(*found)
         return slots

@@ -89,9 +89,7 @@ class Plan:
     @cached_property
     def sums(self) -> Any:
         """Room for what a set's rows contribute to a certificate."""
-        starts = self.sets.arrays["set_team"].tolist()
-        most = max((b - a for a, b in pairwise(starts)), default=1)
-        return compiled.Sums(max(most, 1), self.tables.n_features + 1)
+        return compiled.Sums(self.sets.most_teams, self.tables.n_features + 1)
 
     @cached_property
     def work(self) -> Any:
@@ -114,7 +112,7 @@ class Plan:
         return replace(
             self, used=used, firsts=firsts, parts=parts, agents=agents, ends=ends,
             boxes=[self.boxes[s] for s in some.tolist()], set_number=set_number,
-            traffic=_traffic(self.tables, firsts),
+            traffic=_traffic(self.tables.n_features, ends),
         )  # fmt: skip
 
     def traffic_of_sets(self) -> Slots:
@@ -152,15 +150,13 @@ def derive(
     `is_light` : whether links pull lightly, as in lanes of a choice: see `penalty`.
     """
     capacity, used = tables.agents.capacity, tables.agents.used
-    row_order = tables.lay_rows(used)
-    first_row, n_rows = _segments(capacity, used, [len(tables.row_slots[a]) for a in used.tolist()])
+    row_order, counts = tables.lay_rows(used)
     ids, twin, owner = tables.ends.used, tables.ends["twin"], tables.ends["owner"]
     # By owner, then by the other end's node and task: sums have one order.
     end_order = compiled.order_by(ids, owner, tables.ends["other_node"], tables.ends["other_task"])
-    n_ends = np.bincount(owner[ids], minlength=capacity)
-    first_end = n_ends.cumsum() - n_ends
+    n_rows, first_row, n_ends, first_end = compiled.segments(capacity, used, counts, ids, owner)
     firsts = ids[ids < twin[ids]]
-    size = _sizes(tables, used, parts[0], elsewhere)
+    size = _sizes(tables, parts[0], elsewhere)
     sets, set_number = _split(used, parts[0])
     masses = _set_sums(tables, (sets, set_number), row_order, elsewhere)
     square = _squares(tables, set_number, masses, elsewhere)
@@ -178,7 +174,7 @@ def derive(
         "n_listed": np.zeros(capacity, np.int64), "wake": np.full(capacity, -1.0),
     }  # fmt: skip
     return Plan(
-        tables, used, firsts, sets, *parts, size, _traffic(tables, firsts),
+        tables, used, firsts, sets, *parts, size, _traffic(tables.n_features, ends),
         tables.record(row_order),
         compiled.Agents(columns), ends, n_rows, row_order, end_order, start, reg,
         masses[:, 2].tolist(), (columns, ends_over), set_number,
@@ -191,13 +187,6 @@ ITERATES = (
 )  # fmt: skip
 
 
-def _segments(capacity: int, slots: Slots, counts: list[int]) -> tuple[Slots, Slots]:
-    """Where each slot's entries begin when they lie one slot's after the other's, and how many."""
-    count = np.zeros(capacity, np.int64)
-    count[slots] = counts
-    return count.cumsum() - count, count
-
-
 def _end_record(tables: Tables, settings: Settings, order: Slots, firsts: Slots) -> Any:
     names = ("owner", "twin", "is_wide", "is_across", "penalty", "state", "residual")
     inside, across = (
@@ -208,10 +197,9 @@ def _end_record(tables: Tables, settings: Settings, order: Slots, firsts: Slots)
     return compiled.Ends({**columns, "ids": order, "firsts": firsts}, inside, across)
 
 
-def _traffic(tables: Tables, firsts: Slots) -> tuple[int, int]:
-    across = firsts[tables.ends["is_across"][firsts] > 0]
-    blocks = len(across) + int(tables.ends["is_wide"][across].sum())
-    return 2 * len(across), 2 * 8 * (tables.n_features + 1) * blocks
+def _traffic(n_features: int, ends: Any) -> tuple[int, int]:
+    n_links, n_wide = compiled.links_across(ends)
+    return 2 * n_links, 2 * 8 * (n_features + 1) * (n_links + n_wide)
 
 
 def find_parts(tables: Tables) -> tuple[Slots, Slots]:
@@ -221,9 +209,8 @@ def find_parts(tables: Tables) -> tuple[Slots, Slots]:
     return common, specific
 
 
-def _sizes(tables: Tables, used: Slots, part: Slots, elsewhere: Elsewhere) -> Floats:
-    is_counted = np.zeros(tables.agents.capacity)
-    is_counted[used] = tables.agents["is_relay"][used] == 0
+def _sizes(tables: Tables, part: Slots, elsewhere: Elsewhere) -> Floats:
+    is_counted = tables.agents["is_relay"] == 0  # a slot that is not used is a part of its own
     size: Floats = np.maximum(np.bincount(part, weights=is_counted), 1.0)[part]
     for agent, known in elsewhere.size.items():
         size[agent] = known
@@ -234,7 +221,7 @@ def _split(used: Slots, part: Slots) -> tuple[list[Slots], Slots]:
     """Return the agents of each part, parts in the order of their numbers; and by slot, which."""
     number = np.zeros(len(part), np.int64)
     mine = part[used]
-    if len(mine) and (mine == mine[0]).all():
+    if len(mine) and not np.count_nonzero(mine != mine[0]):
         return [used], number
     order = np.argsort(mine, kind="stable")
     cuts = np.flatnonzero(np.diff(mine[order])) + 1
@@ -280,13 +267,13 @@ def _few_sums(tables: Tables, who: tuple[int, Slots], row_order: NDArray[np.int3
     """The same of few rows that are all here: row after row, in the order of a set's agents."""
     n_sets, number = who
     used = tables.agents.used
-    mine = np.repeat(number[used], [len(tables.row_slots[a]) for a in used.tolist()])
-    norms, boxes = tables.rows["norms"][row_order], tables.boxes(used)
-    counts = np.bincount(mine, minlength=n_sets)
-    if n_sets > 1:
+    norms, boxes = tables.rows["norms"].take(row_order), tables.boxes(used)
+    edges = [0, len(row_order)]
+    if n_sets != 1:
+        mine = np.repeat(number[used], [len(tables.row_slots[a]) for a in used.tolist()])
         order = np.argsort(mine, kind="stable")
         norms, boxes = norms[order], boxes[order]
-    edges = [0, *np.cumsum(counts).tolist()]
+        edges = [0, *np.cumsum(np.bincount(mine, minlength=n_sets)).tolist()]
     return np.array(
         [(b - a, norms[a:b].sum(), boxes[a:b].sum()) for a, b in pairwise(edges)]
     ).reshape(-1, 3)
@@ -311,9 +298,7 @@ def _squares(tables: Tables, number: Slots, masses: Floats, elsewhere: Elsewhere
     mean = np.array([
         max(norm / n / tables.n_features, 1e-12) if n else 1.0 for n, norm, _ in masses.tolist()
     ])  # fmt: skip
-    square = np.ones(tables.agents.capacity)
-    used = tables.agents.used
-    square[used] = mean[number[used]] if len(mean) else 1.0
+    square: Floats = mean[number] if len(mean) else np.ones(tables.agents.capacity)
     for agent, known in elsewhere.square.items():
         square[agent] = known
     return square
@@ -328,9 +313,8 @@ def _start_penalties(
 ) -> Floats:
     """ρ to begin with, for the weights and the bias, by agent slot: of a set, that of its first."""
     (sets, number, ends), (size, square) = who, what
-    start = np.ones((tables.agents.capacity, 2))
     if "auto" not in (settings.task_penalty, settings.node_penalty) or not sets:
-        return start
+        return np.ones((tables.agents.capacity, 2))
     C, reg, used = tables.agents["C"], tables.agents["reg"], tables.agents.used
     if elsewhere.flow:
         first, flow = used.tolist(), [elsewhere.flow[a] for a in used.tolist()]
@@ -342,7 +326,10 @@ def _start_penalties(
         start_penalty(f, float(C[a]), tuple(reg[a].tolist()), float(size[a]), float(square[a]))
         for a, f in zip(first, flow, strict=True)
     ])  # fmt: skip
-    start[used] = each if elsewhere.flow else each[number[used]]
+    if not elsewhere.flow:
+        return np.asarray(each.take(number, axis=0))
+    start = np.ones((tables.agents.capacity, 2))
+    start[used] = each
     return start
 
 
@@ -370,7 +357,7 @@ def _regularisers(tables: Tables, square: Floats) -> Floats:
     reg = np.zeros((tables.agents.capacity, 3))
     reg[:, :2] = tables.agents["reg"]
     bias = tables.agents["bias"]
-    if bias.any():
+    if np.count_nonzero(bias):
         reg[:, 2] = np.where(
             bias == MIXED, reg[:, 1] / square, np.where(bias == COMMON, np.inf, 0.0)
         )

@@ -28,6 +28,8 @@ __all__ = ["Snapshots"]
 Floats = NDArray[np.float64]
 CONSTANTS = compiled.constants()
 N_SNAPSHOTS = int(CONSTANTS["STEPS"]) + 1
+NONE_TAKEN = np.full(N_SNAPSHOTS, -1, np.int64)
+NO_ROOM = np.zeros((N_SNAPSHOTS, 0, 2, 0))
 
 
 class Snapshots:
@@ -60,7 +62,7 @@ class Snapshots:
             return
         p1 = self.tables.n_features + 1
         self.arrays = {
-            "ages": np.full(N_SNAPSHOTS, -1, np.int64),
+            "ages": NONE_TAKEN.copy(),
             "z": np.zeros((N_SNAPSHOTS, self.tables.ends.capacity, 2, p1)),
             "x": np.zeros((N_SNAPSHOTS, self.tables.agents.capacity, 2, p1)),
         }
@@ -75,8 +77,7 @@ class Snapshots:
 
     def _view(self, is_warm: bool) -> Any:
         if self.arrays is None:
-            none = np.zeros((N_SNAPSHOTS, 0, 2, 0))
-            return compiled.Past(np.full(N_SNAPSHOTS, -1, np.int64), none, none, is_warm)
+            return compiled.Past(NONE_TAKEN.copy(), NO_ROOM, NO_ROOM, is_warm)
         return compiled.Past(self.arrays["ages"], self.arrays["z"], self.arrays["x"], is_warm)
 
     def is_whole(self, age: int, is_warm: bool) -> bool:

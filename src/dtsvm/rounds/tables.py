@@ -67,19 +67,18 @@ class Tables:
         `node` and `task` are ranks: they order the sums over an agent's links.
         """
         slots = self.agents.take(len(node))
-        for column, value in (("node", node), ("task", task), ("is_relay", is_relay)):
-            self.agents.open(column)[slots] = value
-        self.agents.open("level")[slots] = 1.0
-        self.agents.open("hold")[slots] = 1.0
-        self.agents.open("care")[slots] = 1
-        self._write_settings(slots, settings)
+        places = _places(slots)
+        begun = {"node": node, "task": task, "is_relay": is_relay, "level": 1.0, "hold": 1.0}
+        for column, value in {**begun, "care": 1}.items():
+            self.agents.open(column)[places] = value
+        self._write_settings(places, settings)
         self.row_slots |= dict.fromkeys(slots.tolist(), np.zeros(0, np.int32))
         return slots
 
-    def _write_settings(self, slots: Slots, settings: Settings) -> None:
-        self.agents.open("C")[slots] = settings.C
-        self.agents.open("reg")[slots] = settings.common_reg, settings.specific_reg
-        self.agents.open("bias")[slots] = BIASES.index(settings.bias)
+    def _write_settings(self, places: Any, settings: Settings) -> None:
+        self.agents.open("C")[places] = settings.C
+        self.agents.open("reg")[places] = settings.common_reg, settings.specific_reg
+        self.agents.open("bias")[places] = BIASES.index(settings.bias)
 
     def set(self, slots: Slots, settings: Settings) -> None:
         """Let agents go on with other settings."""
@@ -100,12 +99,16 @@ class Tables:
         """Link agents a[i] and b[i]; the edge state starts at ρ x once the penalty is known."""
         n = len(a)
         slots = self.ends.take(2 * n)
+        places = _places(slots)
         twins = np.concatenate([slots[n:], slots[:n]])
         other = np.concatenate([b, a])
-        both = (np.concatenate([one, one]) if np.ndim(one) else one for one in (is_wide, is_across))
-        self._write_end(slots, np.concatenate([a, b]), twins, *both)
-        self.ends.open("other_node")[slots] = self.agents["node"][other]
-        self.ends.open("other_task")[slots] = self.agents["task"][other]
+        wide, across = (
+            np.concatenate([one, one]) if isinstance(one, np.ndarray) else one
+            for one in (is_wide, is_across)
+        )
+        self._write_end(places, np.concatenate([a, b]), twins, wide, across)
+        self.ends.open("other_node")[places] = self.agents["node"][other]
+        self.ends.open("other_task")[places] = self.agents["task"][other]
 
     def link_elsewhere(self, agent: int, is_wide: bool) -> int:
         """Link an agent to one in another process; return the slot of the end that is here."""
@@ -157,7 +160,8 @@ class Tables:
         """
         order, starts = compiled.arrange(agent.astype(np.int32, copy=False), self.agents.capacity)
         places = self.matrix.adopt(X, order if at is None else at[order])
-        slots = self._write_rows(places, y[order], None if weight is None else weight[order])
+        weight = None if weight is None else weight.take(order)
+        slots = self._write_rows(places, y.take(order), weight)
         edges = starts.tolist()
         for owner in self.row_slots:
             self.row_slots[owner] = slots[edges[owner] : edges[owner + 1]]
@@ -175,7 +179,7 @@ class Tables:
 
     def _write_rows(self, at: NDArray[Any], y: NDArray[Any], weight: Floats | None) -> RowSlots:
         slots = self.rows.take(len(y))
-        places = slice(slots[0], slots[-1] + 1) if _are_in_turn(slots) else slots
+        places = _places(slots)
         self.rows.open("at")[places] = at
         self.rows.open("y")[places] = y
         if weight is not None and "weight" not in self.rows and (weight != 1.0).any():
@@ -204,14 +208,14 @@ class Tables:
         lists = [self.row_slots[agent] for agent in agents.tolist()]
         return np.concatenate(lists) if lists else np.zeros(0, np.int32)
 
-    def lay_rows(self, agents: Slots) -> RowSlots:
-        """Return the same; from now on what each agent has of it are its slots."""
-        order = self.slots_of(agents)
-        end = 0
+    def lay_rows(self, agents: Slots) -> tuple[RowSlots, list[int]]:
+        """Return the same, and how many each has; from now on what it has of it are its slots."""
+        order, end, counts = self.slots_of(agents), 0, []
         for agent in agents.tolist():
-            begin, end = end, end + len(self.row_slots[agent])
+            counts.append(len(self.row_slots[agent]))
+            begin, end = end, end + counts[-1]
             self.row_slots[agent] = order[begin:end]
-        return order
+        return order, counts
 
     def drop_rows(self, agent: int, is_dropped: NDArray[np.bool_]) -> None:
         """Take rows away from an agent."""
@@ -241,6 +245,9 @@ class Tables:
         return compiled.Rows(self.matrix.X, numbers)
 
 
-def _are_in_turn(slots: RowSlots) -> bool:
-    """Whether slots, which ascend, leave none out."""
-    return bool(len(slots) and slots[-1] - slots[0] == len(slots) - 1)
+def _places(slots: NDArray[Any]) -> Any:
+    """Where to write these slots, which ascend: one slice if they leave none out."""
+    if not len(slots):
+        return slots
+    first, last = int(slots[0]), int(slots[-1])
+    return slice(first, last + 1) if last - first == len(slots) - 1 else slots

@@ -50,7 +50,7 @@ class Holding(Reachable):
         slots = members.enter_all(spread.agents, self._start.links)
         if len(spread.agents) == len(self._start) * len(group) and self._start.is_connected:
             self._is_checked = True  # all are everywhere, so they hear each other
-        agent = slots.astype(np.int32)[spread.agent]
+        agent = slots.astype(np.int32).take(spread.agent)
         members.state.adopt_rows(table.X, spread.side, agent, spread.weight, spread.at)
         del spread, agent
         give_back(len(table.node) * 8 * table.X.shape[1])

@@ -98,12 +98,13 @@ class Presence:
     def groups(self) -> list[list[Task]]:
         """The tasks that train together."""
         found: list[tuple[set[int], list[Task]]] = []
+        group = self._members.group if self._members else {}
         for task, questions in self._questions.items():
-            shared = {self._need_rows()[0].group[question] for question in questions}
-            mine = [one for one in found if one[0] & shared]
+            shared = {group[question] for question in questions}
+            mine = [one for one in found if not one[0].isdisjoint(shared)]
+            apart = [one for one in found if one[0].isdisjoint(shared)]
             tasks = [*(other for one in mine for other in one[1]), task]
-            found = [one for one in found if one not in mine]
-            found.append((shared.union(*(one[0] for one in mine)), tasks))
+            found = [*apart, (shared.union(*(one[0] for one in mine)), tasks)]
         return [tasks for _, tasks in found]
 
     @property
@@ -254,23 +255,26 @@ class Presence:
     def _task_models(self, tasks: list[Task]) -> tuple[TaskModel, ...]:
         """Return the classifiers of these tasks: the network's, their parts, and every holder's."""
         state = self._need_rows()[0].state
-        means, team = average(state), state.plan.specific_part
-        own = state.tables.agents["estimate"]
-        decisions = own[:, 0] + own[:, 1]  # by slot
+        holders = [self._holders(task) for task in tasks]
+        every = np.array([a for held in holders for some in held.values() for a in some], np.int64)
+        means, own = average(state), state.tables.agents["estimate"].take(every, axis=0)
+        decisions, team = own[:, 0] + own[:, 1], state.plan.specific_part[every].tolist()
         group = {task: g for g, together in enumerate(self.groups) for task in together}
-        found = []
-        for task in tasks:
-            holders = self._holders(task)
-            agents = np.array(list(holders.values()), np.int64)  # (node, question)
-            is_one = len(set(team[agents].ravel().tolist())) == agents.shape[1]  # not come apart
-            parts = means[agents[0]] if is_one else means[agents].mean(axis=0)
-            whole = parts[:, 0] + parts[:, 1]  # (question, feature)
-            by_node = decisions[agents]
+        found, end = [], 0
+        for task, held in zip(tasks, holders, strict=True):
+            n = len(self._questions[task])
+            begin, end = end, end + n * len(held)
+            by_node = decisions[begin:end].reshape(len(held), n, -1)
+            if len(set(team[begin:end])) == n:
+                parts = means.take(every[begin : begin + n], axis=0)  # (question, 2, feature)
+            else:  # come apart
+                parts = means[every[begin:end]].reshape(len(held), n, 2, -1).mean(axis=0)
+            whole = parts[:, 0] + parts[:, 1]
             found.append(
                 TaskModel(
                     task, tuple(self._classes[task]), whole[:, :-1], whole[:, -1],
                     parts[:, 0, :-1], parts[:, 1, :-1],
-                    dict(zip(holders, by_node, strict=True)), group[task],
+                    dict(zip(held, by_node, strict=True)), group[task],
                 )
             )  # fmt: skip
         return tuple(found)

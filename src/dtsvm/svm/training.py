@@ -17,6 +17,7 @@ __all__ = ["Spread", "Training", "narrow_codes", "number_pairs"]
 
 Ints = NDArray[Any]  # as narrow as they may be: there is one for every row
 MOST_PAIRS = np.iinfo(np.int32).max
+PLUS, MINUS = np.int8(1), np.int8(-1)
 Floats = NDArray[np.float64]
 
 
@@ -87,8 +88,10 @@ class Training:
             every = np.concatenate([every, self.held.astype(np.int32)])
         is_there = np.zeros(len(self.nodes) * len(asked), bool)
         is_there[every] = True
-        pairs = np.flatnonzero(is_there)
-        pair = (is_there.cumsum(dtype=np.int32) - np.int32(1))[every[: len(self.node)]]
+        pairs = is_there.nonzero()[0]
+        pair = every[: len(self.node)]
+        if len(pairs) < len(is_there):  # else all are everywhere
+            pair = (is_there.cumsum(dtype=np.int32) - np.int32(1))[pair]
         del every
         held = [(self.nodes[k // len(asked)], asked[k % len(asked)]) for k in pairs.tolist()]
         agents = [(node, question) for node, some in held for question in some]
@@ -135,6 +138,4 @@ def narrow_codes(labels: NDArray[Any], what: tuple[list[Any], Ints], classes: An
 
 def _sides(is_positive: NDArray[np.bool_]) -> NDArray[np.int8]:
     """Return +1 and −1."""
-    found = is_positive.view(np.int8) * np.int8(2)
-    found -= np.int8(1)
-    return found
+    return np.where(is_positive, PLUS, MINUS)

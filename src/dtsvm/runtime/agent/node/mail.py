@@ -48,10 +48,10 @@ class Mail:
         self.forget()
         return seconds
 
-    def is_restless(self, now: float) -> bool:
+    def is_restless(self, now: float, weight: float) -> bool:
         """Count that it says something new of itself; return whether it does so too often."""
         calmed = CALMING * max(now - self.restless_at, 0.0)
-        self.restless = max(self.restless - calmed, 0.0) + 1.0
+        self.restless = max(self.restless - calmed, 0.0) + weight
         self.restless_at = now
         return self.restless > MOST_RESTLESS
 

@@ -7,7 +7,7 @@ import pytest
 from test_transport import certified, knock, listening
 
 from dtsvm.runtime.agent.process import transport
-from dtsvm.runtime.agent.process.stream import BURST_SECONDS, Limits, Stream
+from dtsvm.runtime.agent.process.stream import BURST_SECONDS, SHARE, Limits, Stream
 from dtsvm.runtime.agent.process.transport import MOST_PENDING
 from dtsvm.runtime.agent.process.trouble import have_descriptors
 from dtsvm.runtime.agent.site.certificates import make_authority
@@ -119,8 +119,13 @@ class Pipe(asyncio.Transport):
     def is_closing(self):
         return self.is_aborted
 
+    def set_write_buffer_limits(self, high=None, low=None):
+        pass
+
     def abort(self):
         self.is_aborted = True
+
+    close = abort
 
 
 def fed(data, limits):
@@ -171,3 +176,39 @@ def test_who_says_too_much_is_read_later():
     assert len(heard) == n + 1
     stream, _ = fed([frame(bytes(1000))] * 30, Limits(bytes_per_second=10_000.0))
     assert stream.transport.is_paused
+
+
+def test_who_makes_much_work_is_read_later():
+    async def feed():
+        stream = Stream(lambda _: None, works, lambda _: None, Limits())
+        stream.connection_made(Pipe())
+        stream.admit()
+        for _ in range(3):
+            stream.data_received(frame(b"x"))
+        return stream.transport.is_paused
+
+    def works(stream, _):
+        stream.work += seconds
+
+    seconds = BURST_SECONDS / SHARE / 4
+    assert not asyncio.run(feed())
+    seconds = BURST_SECONDS / SHARE / 2
+    assert asyncio.run(feed())
+
+
+def test_a_new_connection_is_no_new_allowance():
+    async def meet():
+        async with listening(None) as server:
+            found = []
+            for _ in range(2):
+                stream = Stream(lambda _: None, server._heard, server._closed, Limits())
+                stream.connection_made(Pipe())
+                server._take_over(stream, "a")
+                server.charge("a", BURST_SECONDS)
+                stream.data_received(frame(b""))
+                found.append((stream.allowance, stream.transport.is_paused))
+            return found
+
+    (first, _), (second, is_paused) = asyncio.run(meet())
+    assert first is second
+    assert is_paused

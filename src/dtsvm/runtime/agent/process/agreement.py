@@ -56,7 +56,9 @@ async def agree(
 
     def hear(peer: str, data: bytes) -> None:
         if is_preparing(data):
+            began = time.monotonic()
             preparing.hear(peer, data)
+            transport.charge(peer, time.monotonic() - began)
             news.set()
 
     transport = make_transport(hear)
@@ -124,6 +126,11 @@ def route(
         if data.startswith(TRAINING):
             take(peer, data)
             return
+        began = time.monotonic()
+        hear_beside(peer, data)
+        transport.charge(peer, time.monotonic() - began)
+
+    def hear_beside(peer: str, data: bytes) -> None:
         for links in beside:
             if links.is_mine(data):
                 links.hear(peer, data)

@@ -12,6 +12,7 @@ __all__ = ["Allowance", "Limits", "Stream"]
 
 LENGTH = 4  # bytes before every message, the highest first
 BURST_SECONDS = 2.0
+MOST_WAIT_SECONDS = 10.0  # an honest neighbour may ask for what takes long, once
 SHARE = 4.0  # seconds that a neighbour waits for each that its messages take to be understood
 
 
@@ -52,8 +53,8 @@ class Allowance:
 
     def spend(self, seconds: float, now: float) -> float:
         """Count what was said; return how long nothing more is read."""
-        self._left = min(BURST_SECONDS, self._left + now - self._at) - seconds
-        self._at = now
+        left = min(BURST_SECONDS, self._left + now - self._at) - seconds
+        self._left, self._at = max(left, -MOST_WAIT_SECONDS), now
         return max(-self._left, 0.0)
 
 

@@ -6,6 +6,10 @@ import contextlib
 import pytest
 from test_transport import certified, knock, listening
 
+from dtsvm.runtime.agent.node.entry import Entry
+from dtsvm.runtime.agent.node.identity import Nameless
+from dtsvm.runtime.agent.node.refuse import ROSTER_BYTES, Refused, read_roster
+from dtsvm.runtime.agent.node.roster import Roster
 from dtsvm.runtime.agent.process import transport
 from dtsvm.runtime.agent.process.stream import BURST_SECONDS, SHARE, Limits, Stream
 from dtsvm.runtime.agent.process.transport import MOST_PENDING
@@ -212,3 +216,13 @@ def test_a_new_connection_is_no_new_allowance():
     (first, _), (second, is_paused) = asyncio.run(meet())
     assert first is second
     assert is_paused
+
+
+def test_no_two_entries_make_a_roster_too_long_for_a_message():
+    held = tuple(("\U00010000" * 250 + f"{i:04}", 0, 0, 0) for i in range(1000))
+    couples = tuple((held[i][0], held[i + 1][0], 1, True) for i in range(500))
+    entries = [Entry(name, 1, 1, tasks=held, couples=couples, agreement=bytes(32)) for name in "bc"]
+    roster = Roster({one.name: one for one in entries}).to_wire()
+    assert roster.ByteSize() > ROSTER_BYTES
+    with pytest.raises(Refused, match="an entry of more than 500000 bytes"):
+        read_roster(roster, 7, Nameless())

@@ -242,6 +242,13 @@ def comes_and_goes(liar, name, message):
     return liar.with_entries(message, entry)
 
 
+def comes_back_in_words(liar, name, message):
+    """Says that it has left, and comes back without saying so: its neighbours have news twice."""
+    begun = 1000 + liar.n // 2
+    message.incarnation = begun + liar.n % 2
+    return liar.with_entries(message, liar.entry(has_left=True, incarnation=begun, sequence=1))
+
+
 def parts_with_its_task(liar, name, message):
     """Holds the task, and then not, and hands over each time."""
     as_large_as_allowed(liar, name, message)
@@ -323,6 +330,7 @@ LIES = {
     "always far ahead": ratchet,
     "settings without end": field(said_settings="x" * 1_000_000),
     "comes and goes with much to hand over": comes_and_goes,
+    "has left, and goes on talking": comes_back_in_words,
     "parts with its task again and again": parts_with_its_task,
     "it was told all the time": of_itself(told=lambda liar: liar.n),
     "a roster's digest of every kind": field(roster_digest=lambda m: m.round * 7919 + 1),

@@ -89,6 +89,22 @@ def test_a_liar_in_sums_ends_nobody_and_leaves_no_trace(lie, liar, shape, identi
     leave_no_trace(carrier, best[liar], f"{lie:35} {shape:9} {len(settled)} settled")
 
 
+@pytest.mark.parametrize("lie", ["has left, and goes on talking", "it has left, again and again"])
+def test_nobody_is_barred_for_a_neighbour_that_comes_and_goes(lie, identities, honest):
+    carrier = meeting(Network.ring(FIVE), honest[0], identities, "c", LIES[lie])
+    carrier.meet()
+    carrier.is_lying = True
+    for _ in range(2 * WITH):
+        carrier.tick()
+    assert all(carrier.nodes[name].mail["c"].n_barred for name in "bd")
+    assert not any(blamed(carrier.nodes[name], "c") for name in "abde")
+
+
+def blamed(node, liar):
+    """Neighbours that a node has barred for what the liar did."""
+    return [name for name, mail in node.mail.items() if name != liar and mail.n_barred]
+
+
 def live_through(carrier, begin):
     """Let the liar lie for a while; return who has settled in spite of it."""
     carrier.meet()
@@ -103,6 +119,7 @@ def live_through(carrier, begin):
         assert node.round < 2**61
         assert np.isfinite(node.decision("one")).all()
         assert len(node.roster.entries) <= 5
+        assert not blamed(node, carrier.liar.node.name)
     return [node for node in others if node.is_settled]
 
 

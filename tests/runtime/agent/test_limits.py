@@ -6,8 +6,12 @@ import contextlib
 import pytest
 from test_transport import certified, knock, listening
 
+from dtsvm.runtime.agent.node.entry import Entry
+from dtsvm.runtime.agent.node.identity import Nameless
+from dtsvm.runtime.agent.node.refuse import ROSTER_BYTES, Refused, read_roster
+from dtsvm.runtime.agent.node.roster import Roster
 from dtsvm.runtime.agent.process import transport
-from dtsvm.runtime.agent.process.stream import BURST_SECONDS, Limits, Stream
+from dtsvm.runtime.agent.process.stream import BURST_SECONDS, SHARE, Limits, Stream
 from dtsvm.runtime.agent.process.transport import MOST_PENDING
 from dtsvm.runtime.agent.process.trouble import have_descriptors
 from dtsvm.runtime.agent.site.certificates import make_authority
@@ -119,8 +123,13 @@ class Pipe(asyncio.Transport):
     def is_closing(self):
         return self.is_aborted
 
+    def set_write_buffer_limits(self, high=None, low=None):
+        pass
+
     def abort(self):
         self.is_aborted = True
+
+    close = abort
 
 
 def fed(data, limits):
@@ -171,3 +180,49 @@ def test_who_says_too_much_is_read_later():
     assert len(heard) == n + 1
     stream, _ = fed([frame(bytes(1000))] * 30, Limits(bytes_per_second=10_000.0))
     assert stream.transport.is_paused
+
+
+def test_who_makes_much_work_is_read_later():
+    async def feed():
+        stream = Stream(lambda _: None, works, lambda _: None, Limits())
+        stream.connection_made(Pipe())
+        stream.admit()
+        for _ in range(3):
+            stream.data_received(frame(b"x"))
+        return stream.transport.is_paused
+
+    def works(stream, _):
+        stream.work += seconds
+
+    seconds = BURST_SECONDS / SHARE / 4
+    assert not asyncio.run(feed())
+    seconds = BURST_SECONDS / SHARE / 2
+    assert asyncio.run(feed())
+
+
+def test_a_new_connection_is_no_new_allowance():
+    async def meet():
+        async with listening(None) as server:
+            found = []
+            for _ in range(2):
+                stream = Stream(lambda _: None, server._heard, server._closed, Limits())
+                stream.connection_made(Pipe())
+                server._take_over(stream, "a")
+                server.charge("a", BURST_SECONDS)
+                stream.data_received(frame(b""))
+                found.append((stream.allowance, stream.transport.is_paused))
+            return found
+
+    (first, _), (second, is_paused) = asyncio.run(meet())
+    assert first is second
+    assert is_paused
+
+
+def test_no_two_entries_make_a_roster_too_long_for_a_message():
+    held = tuple(("\U00010000" * 250 + f"{i:04}", 0, 0, 0) for i in range(1000))
+    couples = tuple((held[i][0], held[i + 1][0], 1, True) for i in range(500))
+    entries = [Entry(name, 1, 1, tasks=held, couples=couples, agreement=bytes(32)) for name in "bc"]
+    roster = Roster({one.name: one for one in entries}).to_wire()
+    assert roster.ByteSize() > ROSTER_BYTES
+    with pytest.raises(Refused, match="an entry of more than 500000 bytes"):
+        read_roster(roster, 7, Nameless())

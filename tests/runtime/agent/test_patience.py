@@ -1,7 +1,9 @@
 from types import SimpleNamespace
 
 import pytest
+from meetings import Carrier, build, make_blocks
 
+from dtsvm import Network
 from dtsvm.runtime.agent.node.mail import Mail
 from dtsvm.runtime.agent.node.timing import Timing
 from dtsvm.runtime.agent.process.patience import LONGEST, MOST_CREDIT, Patience
@@ -72,3 +74,20 @@ def test_a_round_that_comes_after_the_next_is_used_in_its_turn():
     assert mail.take(5).round == 5
     assert mail.take(6).round == 6
     assert mail.newest == 6
+
+
+def test_who_went_on_from_farther_behind_says_that_there_is_nothing_to_wait_for():
+    carrier = Carrier(build(Network.line(["a", "b"]), make_blocks(["a", "b"], ["one"])))
+    carrier.meet()
+    carrier.run_until_round(10)
+    a, b = carrier.nodes.values()
+    b.round = 12  # as after a neighbour that is ahead
+    a.round = 11
+    a.begin(carrier.now)
+    carrier.deliver("b", b.begin(carrier.now))
+    assert (a.round, b.round) == (12, 13)
+    assert not a.is_complete()  # b may have said something in round 12
+    carrier.deliver("b", b.outbox.earlier(["a"]))
+    assert a.is_complete()
+    a.finish(carrier.now)
+    assert a.heard == ["b"]

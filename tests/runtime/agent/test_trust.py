@@ -1,10 +1,8 @@
 """What a newcomer believes, and whose words hold when their speaker is gone."""
 
-import contextlib
 import dataclasses
 import json
 
-import numpy as np
 import pytest
 from cryptography import x509
 from meetings import Carrier, build, make_blocks
@@ -15,7 +13,7 @@ from dtsvm.problem import Network
 from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.agreed import Labelled
 from dtsvm.runtime.agent.node.identity import Nameless, Signer
-from dtsvm.runtime.agent.node.preparing import WAVES, Preparing
+from dtsvm.runtime.agent.node.preparing import Preparing
 from dtsvm.runtime.agent.node.timing import Timing
 from dtsvm.runtime.agent.site.certificates import make_authority, make_certificate
 
@@ -257,100 +255,6 @@ def test_what_a_node_said_of_tasks_goes_with_it_and_comes_back_with_it():
     assert groups(*nodes[:2]) == [apart] * 2
     carrier.nodes["c"] = nodes[2]
     assert groups(*nodes) == [together] * 3
-
-
-def counts_of(change):
-    """Another term of the sums of preparation."""
-
-    def lie(node):
-        true = node._agreeing
-
-        def agreeing(*given):
-            steps = true(*given)
-            sent = None
-            while True:
-                try:
-                    sent = yield change(steps.send(sent))
-                except StopIteration as end:
-                    return end.value
-
-        node._agreeing = agreeing
-
-    return lie
-
-
-def says(**given):
-    """Another word in every message."""
-
-    def lie(node):
-        true = node.message
-
-        def message(neighbour):
-            said = wire.Message.FromString(true(neighbour))
-            words = json.loads(said.said_settings)
-            said.said_settings = json.dumps({**words, **given})
-            return said.SerializeToString()
-
-        node.message = message
-
-    return lie
-
-
-def never_the_same(node):
-    """Begin anew with every message."""
-    true = node.message
-
-    def message(neighbour):
-        node.incarnation += 1
-        node._begin_generation(node.generation)
-        return true(neighbour)
-
-    node.message = message
-
-
-def names_nobody(node):
-    node.neighbours = (*node.neighbours, "nobody")
-    node._begin_generation(node.generation)
-
-
-PREPARING_LIES = {
-    "counts below zero": counts_of(lambda term: term - 1e6),
-    "counts without end": counts_of(lambda term: term + 2.0**39),
-    "counts of noise": counts_of(lambda term: term + np.sin(np.arange(len(term)))),
-    "a term too short": counts_of(lambda term: term[1:]),
-    "waves of garbage": says(waves={name: [1, 0, "AAAA", "AAAA"] for name in WAVES}),
-    "a sum far ahead": says(waves={name: [2**60, 2**59, "", ""] for name in WAVES}),
-    "another epoch": says(epoch=5),
-    "an agreement of its own": says(has_plan=True, agreed={"plan": None, "classes": {},
-                                    "by_label": [], "counts": {}, "generation": 0}),
-    "a generation far ahead": says(generation=2**31 - 1),
-    "begins anew all the time": never_the_same,
-    "a neighbour that is nobody": names_nobody,
-    "labels without end": says(statements=[{"labels": ["x"] * 10**4}]),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("shape", [Network.ring, Network.complete])
-@pytest.mark.parametrize("lie", PREPARING_LIES)
-def test_a_liar_in_preparation_ends_nobody_and_the_honest_agree_or_say_why_not(lie, shape):
-    network = shape(list("abcde"))
-    nodes = meet(network, {name: table(i) for i, name in enumerate(network.nodes)}, min_count=3)
-    PREPARING_LIES[lie](nodes["c"])
-    for turn in range(40):
-        for name, one in nodes.items():
-            with contextlib.suppress(ValueError) if name == "c" else contextlib.nullcontext():
-                one.step(is_late=turn > 25)
-                for other in network.neighbours(name):
-                    nodes[other].hear(name, one.message(other))
-    honest = [nodes[name] for name in "abde"]
-    plans = [one.plan for one in honest if one.plan is not None]
-    assert all(plan == plans[0] for plan in plans)
-    for plan in plans:
-        numbers = [[f.mean, f.scale] for f in plan.features]
-        assert np.isfinite(numbers).all()
-    print(f"{lie:28} {len(plans)} of 4 agreed; {honest[0].trouble}")
-    said = [one.plan or one.trouble or one.absent or one.waits_for for one in honest]
-    assert all(said)
 
 
 def test_a_third_label_is_refused_where_the_network_chooses():

@@ -12,6 +12,7 @@ __all__ = ["MOST_STAMP", "NO_ROWS", "Entry", "Statement"]
 
 NO_ROWS = -100  # what an agent without rows says of its weight, as a power of two
 
+ELSEWHERE = 0.1  # what it counts that a node hears another, or hears it no more
 MOST_STAMP = 2**31  # stamps of what was said about tasks stay below
 Statement = tuple[str, str, int, bool]  # two tasks, how often that was said, do they train together
 
@@ -77,6 +78,16 @@ class Entry:
         """Whether two entries differ in nothing but their age."""
         return _aged(self) == _aged(other)
 
+    def restlessness(self, old: Entry, here: str) -> float:
+        """How much the node is to blame, at `here`, for saying this after `old`.
+
+        Whom else it hears may be the other's doing, which comes and goes and is blamed for that by
+        all its neighbours: such a change counts little, but it counts.
+        """
+        one, other = (replace(e, links=_linked(e, here)) for e in (old, self))
+        is_own = old.says_the_same_as(self) or not one.says_the_same_as(other)
+        return 1.0 if is_own else ELSEWHERE
+
     def content(self, network: int) -> bytes:
         """Return what is signed: every field, in one spelling; with 0, what entries are told by."""
         return self._plain if network == 0 else self._spelled(network)
@@ -97,6 +108,10 @@ class Entry:
         """Return the entry as its owner signs it."""
         mine = replace(self, agreement=identity.agreement, certificate=identity.certificate)
         return replace(mine, signature=identity.sign(mine.content(network)))
+
+
+def _linked(entry: Entry, here: str) -> tuple[tuple[str, bool], ...]:
+    return tuple(link for link in entry.links if link[0] == here)
 
 
 def _aged(entry: Entry) -> Entry:

@@ -194,7 +194,9 @@ class Inbox:
     def _check_rest(self, peer: str, entry: Entry, now: float) -> None:
         """Bar who says something new of itself all the time: the others would never settle."""
         known = self.roster.entries.get(peer)
-        if known is not None and entry.is_newer_than(known) and self.mail[peer].is_restless(now):
+        if known is None or not entry.is_newer_than(known):
+            return
+        if self.mail[peer].is_restless(now, entry.restlessness(known, self.node)):
             seconds = self.mail[peer].bar(now)
             raise Refused(
                 f"it says something new of itself too often; it is barred for {seconds:.0f} s"

@@ -26,6 +26,7 @@ class Mail:
     newest: int = -1  # round of the newest message
     seen: int = -1  # round of the newest message when a round last ended here
     applied: int = -1  # round whose values were last used
+    empty: int = -1  # the last round that it said without values
     calm: int = 0
     is_settled: bool = False
     roster_digest: int | None = None
@@ -48,10 +49,10 @@ class Mail:
         self.forget()
         return seconds
 
-    def is_restless(self, now: float) -> bool:
+    def is_restless(self, now: float, weight: float) -> bool:
         """Count that it says something new of itself; return whether it does so too often."""
         calmed = CALMING * max(now - self.restless_at, 0.0)
-        self.restless = max(self.restless - calmed, 0.0) + 1.0
+        self.restless = max(self.restless - calmed, 0.0) + weight
         self.restless_at = now
         return self.restless > MOST_RESTLESS
 
@@ -65,7 +66,8 @@ class Mail:
     def put(self, message: Any, news: News, now: float) -> None:
         """Keep a checked message."""
         if message.incarnation > self.incarnation:
-            self.incarnation, self.newest, self.applied = message.incarnation, -1, -1
+            self.incarnation, self.newest = message.incarnation, -1
+            self.applied = self.empty = -1
             self.letters.clear()
         self.calm, self.is_settled = message.calm, message.is_settled
         self.roster_digest = message.roster_digest
@@ -75,7 +77,9 @@ class Mail:
         """Keep what was told, the two newest rounds of it."""
         round_ = news.round
         self.newest, self.heard_at = max(self.newest, round_), now
-        if has_values and round_ > self.applied:
+        if not has_values:
+            self.empty = round_
+        elif round_ > self.applied:
             letters = self.letters
             letters[round_] = news
             if len(letters) > 2:
@@ -84,12 +88,13 @@ class Mail:
     def lacks(self, round_: int) -> bool:
         """Whether values of this round are yet to come.
 
-        Who is a round ahead has said them, waits for this node, and says both rounds again.
+        Who is a round ahead has said them, waits for this node, and says both rounds again; or,
+        where it went on from farther behind, that there are none.
         """
         newest = self.newest
         if newest != round_ + 1 or newest not in self.letters:
             return newest < round_
-        return round_ not in self.letters and self.applied < round_
+        return round_ not in self.letters and self.applied < round_ and self.empty != round_
 
     def take(self, round_: int) -> News | Numbers | None:
         """Return this round's message, or else the newest that has not been used."""

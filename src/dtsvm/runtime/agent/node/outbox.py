@@ -86,12 +86,17 @@ class Outbox:
         return out
 
     def earlier(self, names: list[str]) -> dict[str, bytes]:
-        """Return what was told in the round before, for those that have not been heard since."""
-        round_, roster, told = self._before
+        """Return what was told in the round before, for those that have not been heard since.
+
+        Who went on from farther behind told nothing in it, and what was told before the roster
+        changed is good no more: then a message without values says not to wait for any.
+        """
+        round_ = self._last.round - 1
         behind = [name for name in names if self.mail[name].newest <= round_]
-        if not behind or round_ != self._last.round - 1 or roster != self.roster.digest:
+        if not behind or round_ < 1:
             return {}
-        messages = self._write(round_, told)
+        is_good = (self._before.round, self._before.roster) == (round_, self.roster.digest)
+        messages = self._write(round_, self._before.told if is_good else {})
         return {name: messages[name] for name in behind}
 
     def _same(self, incarnation: int, roster_digest: int) -> bytes:

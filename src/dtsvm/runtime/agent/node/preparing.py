@@ -136,6 +136,7 @@ class Preparing:
     _met: set[str] = field(default_factory=set)  # heard from, in this generation
     _offers: Offers = field(default_factory=Offers)
     _n_asked: Counter[str] = field(default_factory=Counter)  # to vouch, by neighbour
+    _n_told: Counter[str] = field(default_factory=Counter)  # statements, by neighbour
 
     def __post_init__(self) -> None:
         self.vouching = Vouching(self.name, self.network, self.identity)
@@ -172,8 +173,7 @@ class Preparing:
             self.name, self.incarnation, tuple(sorted(self.neighbours)), said,
             self.identity.agreement.hex(), self.identity.certificate.hex(),
         )  # fmt: skip
-        signature = self.identity.sign(mine.content(self.network)).hex()
-        self._known[self.name] = replace(mine, signature=signature)
+        self._known[self.name] = mine.signed(self.network, self.identity)
 
     @property
     def plan(self) -> Plan | None:
@@ -292,7 +292,7 @@ class Preparing:
         return int(hashlib.sha256(text.encode()).hexdigest()[:15], 16) + 1
 
     def _digest(self) -> str:
-        text = json.dumps(sorted((one.name, one.incarnation) for one in self._known.values()))
+        text = json.dumps(sorted((one.name, one.mark) for one in self._known.values()))
         return hashlib.sha256(text.encode()).hexdigest()
 
     # Saying
@@ -308,7 +308,9 @@ class Preparing:
             "waves": {n: parcel_words(w.parcel(neighbour)) for n, w in self._waves.items()},
         }
         if self._digests.get(neighbour) != self._digest():
-            said["statements"] = [vars(one) for _, one in sorted(self._known.items())]
+            some = Statement.some_of(self._known, self._n_told[neighbour])
+            self._n_told[neighbour] += len(some)
+            said["statements"] = [one.to_dict() for one in some]
         if self.agreed is not None:
             said["vouched"] = self.vouching.to_dict(self.agreed)
             said["vouched_for"] = self.vouching.digest(self.agreed)
@@ -359,7 +361,7 @@ class Preparing:
             known = self._known.get(one.name)
             if one.generation != self.generation:
                 continue
-            if one.name != self.name and (known is None or one.incarnation > known.incarnation):
+            if one.name != self.name and (known is None or one.is_newer_than(known)):
                 self._known[one.name] = one
         self._digests[peer] = str(said["digest"])
         is_late = not said["has_plan"] or generation < self.generation

@@ -122,7 +122,7 @@ class Presence:
         if mail.heard_at is None:
             return False
         entry = self.roster.entries.get(name)
-        if entry and entry.has_left and entry.incarnation >= mail.incarnation:
+        if entry and entry.has_left:  # it says so itself when it is back
             mail.forget()
             return False
         if now - mail.heard_at > self.timing.evict_seconds:

@@ -38,6 +38,7 @@ MOST_AHEAD = 2**32  # rounds that a neighbour may be ahead: half a year at 250 a
 MOST_YOUNGER = 2**50  # microseconds that a neighbour may have begun later: 35 years
 MOST_CERTIFICATE, MOST_SIGNATURE, AGREEMENT = 4096, 256, 32  # bytes
 ROSTER_BYTES = 4_000_000
+ENTRY_BYTES = 500_000  # or two nodes could make rosters too long for any message
 
 
 class Refused(Exception):
@@ -148,6 +149,8 @@ def _check_sizes(member: Any) -> None:
     lists = (member.tasks, MOST_TASKS), (member.links, MOST_LINKS), (member.couples, MOST_COUPLES)
     if any(len(some) > most for some, most in lists):
         raise Refused("its roster has a node with too many tasks, links or couples")
+    if member.ByteSize() > ENTRY_BYTES:
+        raise Refused(f"its roster has an entry of more than {ENTRY_BYTES} bytes")
     if max(member.incarnation, member.sequence, member.round, member.told) >= MOST_COUNT:
         raise Refused("its roster counts too far")
     if len(member.certificate) > MOST_CERTIFICATE or len(member.signature) > MOST_SIGNATURE:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from dtsvm.data import Schema, agree_schemas
@@ -16,6 +18,7 @@ from dtsvm.runtime.agent.node.names import check_name, is_task
 __all__ = ["WISHES", "Statement", "agree_columns", "read_statements"]
 
 MOST_LINKS, MOST_GROUPS = 4096, 256  # neighbours; tasks
+FAIR_BYTES = 1_500_000  # of a statement, and of several in a message
 WISHES = {"min_count", "missing_columns", "class_weight", "is_raw", "sparse"}
 
 
@@ -52,6 +55,48 @@ class Statement:
             self.agreement, self.certificate,
         ]  # fmt: skip
         return json.dumps(fields, separators=(",", ":")).encode()
+
+    def signed(self, network: int, identity: Identity) -> Statement:
+        """Return the statement as its owner signs it; refuse one that nobody would pass on."""
+        one = replace(self, signature=identity.sign(self.content(network)).hex())
+        if one.n_bytes > FAIR_BYTES:
+            raise DtsvmError(
+                f"Columns and categories take {one.n_bytes} bytes; nodes pass on {FAIR_BYTES} at "
+                "most. Is a category really a text, or an id?"
+            )
+        return one
+
+    @functools.cached_property
+    def mark(self) -> str:
+        """Names these very words: only its owner can say two things in one incarnation."""
+        return hashlib.sha256(self.content(0)).hexdigest()
+
+    def is_newer_than(self, other: Statement) -> bool:
+        """Whether this one counts; of two of one age all keep the same."""
+        return (self.incarnation, self.mark) > (other.incarnation, other.mark)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+    @functools.cached_property
+    def n_bytes(self) -> int:
+        """Its length as others pass it on."""
+        return len(json.dumps(self.to_dict()))
+
+    @staticmethod
+    def some_of(known: Mapping[str, Statement], n_told: int) -> list[Statement]:
+        """Return as many statements as are of a fair length together, after so many were told."""
+        every = [one for _, one in sorted(known.items())]
+        begin = n_told % len(every)
+        found: list[Statement] = []
+        n_bytes = 0
+        for one in every[begin:] + every[:begin]:
+            n_bytes += one.n_bytes
+            if found and n_bytes > FAIR_BYTES:
+                break
+            found.append(one)
+        return found
 
     @property
     def schema(self) -> Schema:
@@ -93,6 +138,8 @@ def read_statements(
 def _read(entry: dict[str, Any], identity: Identity, network: int) -> Statement | None:
     one = Statement(**{**entry, "links": tuple(check_name(n) for n in entry["links"])})
     check_name(one.name)
+    if one.n_bytes > FAIR_BYTES:
+        raise ValueError("a statement that nobody could pass on")
     certificate = bytes.fromhex(one.certificate)
     objection = identity.objection(one.name, certificate)
     if "revoked" in objection or "expired" in objection:

@@ -24,7 +24,8 @@ __all__ = ["Calls", "agree", "ask_generations", "route"]
 log = logging.getLogger(__name__)
 GAP_SECONDS = 0.05  # between messages while there is something to do
 TRAINING = first_bytes(PROTOCOL)
-LOG_SECONDS = 5.0
+LOG_SECONDS, AGAIN_SECONDS = 5.0, 60.0  # between lines about new things, and the same one
+MOST_WORDS = 1000
 ASK_SECONDS = 2.0
 MOST_CALLS, CALL_SECONDS = 6, 3600.0  # of neighbours that want to agree anew
 
@@ -55,7 +56,9 @@ async def agree(
 
     def hear(peer: str, data: bytes) -> None:
         if is_preparing(data):
+            began = time.monotonic()
             preparing.hear(peer, data)
+            transport.charge(peer, time.monotonic() - began)
             news.set()
 
     transport = make_transport(hear)
@@ -78,12 +81,13 @@ async def _talk(
     stopped: asyncio.Event,
     news: asyncio.Event,
 ) -> None:
-    born, said_at, said = time.monotonic(), 0.0, ""
+    born, said_at, said = time.monotonic(), float("-inf"), ""
     while preparing.agreed is None and not stopped.is_set():
         now = time.monotonic()
         preparing.step(is_late=now - born > timing.start_seconds)
         words = _words(preparing)
-        if words and (words != said or now - said_at > 60.0) and now - born > LOG_SECONDS / 5:
+        gap = AGAIN_SECONDS if words == said else LOG_SECONDS  # a neighbour may change its mind
+        if words and now - said_at > gap and now - born > LOG_SECONDS / 5:
             log.info("Node %s: %s", preparing.name, words)
             said, said_at = words, now
         for neighbour in preparing.neighbours:
@@ -98,7 +102,7 @@ async def _talk(
 
 def _words(preparing: Preparing) -> str:
     if preparing.trouble:
-        return preparing.trouble
+        return preparing.trouble[:MOST_WORDS]
     if preparing.absent:
         return f"waits for the columns of {', '.join(preparing.absent[:12])}."
     if preparing.waits_for:
@@ -122,6 +126,11 @@ def route(
         if data.startswith(TRAINING):
             take(peer, data)
             return
+        began = time.monotonic()
+        hear_beside(peer, data)
+        transport.charge(peer, time.monotonic() - began)
+
+    def hear_beside(peer: str, data: bytes) -> None:
         for links in beside:
             if links.is_mine(data):
                 links.hear(peer, data)

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +36,7 @@ class ChoosingProcess(Process):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._is_stepping = False
-        self._late: list[tuple[str, bytes]] = []
+        self._late: dict[str, deque[bytes]] = {}  # the two newest messages of each neighbour
         self._first_round = self.node.round
         self._done = 0  # how often a choice was made
         for name in ("couple", "decouple"):
@@ -52,7 +53,7 @@ class ChoosingProcess(Process):
             self._chooser.hear(peer, data)
             self._news.set()
         elif self._is_stepping:
-            self._late.append((peer, data))
+            self._late.setdefault(peer, deque(maxlen=2)).append(data)
         else:
             super().hear(peer, data)
 
@@ -78,9 +79,10 @@ class ChoosingProcess(Process):
                     envelopes = chooser.step(started)
             finally:
                 self._is_stepping = False
-                late, self._late = self._late, []
-                for peer, data in late:
-                    self.hear(peer, data)
+                late, self._late = self._late, {}
+                for peer, newest in late.items():
+                    for data in newest:
+                        self.hear(peer, data)
         self._busy += time.monotonic() - started
         for name, some in envelopes.items():
             for data in some:

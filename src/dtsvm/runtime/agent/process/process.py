@@ -192,6 +192,9 @@ class Process(Turns):
         self.node.bytes_sent += n_bytes
         self.node.messages_sent += len(messages)
 
+    def _charge(self, peer: str, seconds: float) -> None:
+        self.transport.charge(peer, seconds)
+
     def _leave(self) -> None:
         self._write()
         self._send(self.node.leave())

@@ -8,10 +8,12 @@ from collections.abc import Callable
 
 from dtsvm.errors import NetworkError
 
-__all__ = ["Limits", "Stream"]
+__all__ = ["Allowance", "Limits", "Stream"]
 
 LENGTH = 4  # bytes before every message, the highest first
 BURST_SECONDS = 2.0
+MOST_WAIT_SECONDS = 10.0  # an honest neighbour may ask for what takes long, once
+SHARE = 4.0  # seconds that a neighbour waits for each that its messages take to be understood
 
 
 class Limits:
@@ -34,6 +36,26 @@ class Limits:
         self.most_bytes = most_bytes
         self.messages_per_second = messages_per_second
         self.bytes_per_second = bytes_per_second
+
+
+class Allowance:
+    """How much one neighbour may say before it has to wait, on whatever connection it does.
+
+    Examples
+    --------
+    >>> allowance = Allowance(0.0)
+    >>> allowance.spend(1.5, 0.0), allowance.spend(1.5, 0.5)
+    (0.0, 0.5)
+    """
+
+    def __init__(self, now: float) -> None:
+        self._left, self._at = BURST_SECONDS, now  # seconds of reading at full speed
+
+    def spend(self, seconds: float, now: float) -> float:
+        """Count what was said; return how long nothing more is read."""
+        left = min(BURST_SECONDS, self._left + now - self._at) - seconds
+        self._left, self._at = max(left, -MOST_WAIT_SECONDS), now
+        return max(-self._left, 0.0)
 
 
 class Stream(asyncio.Protocol):
@@ -66,8 +88,8 @@ class Stream(asyncio.Protocol):
         self.closed = asyncio.get_running_loop().create_future()
         self.why = ""  # it was closed
         self._buffer = bytearray()
-        self._allowance = BURST_SECONDS  # seconds of reading at full speed
-        self._read_at = asyncio.get_running_loop().time()
+        self.allowance = Allowance(asyncio.get_running_loop().time())  # until it is known who it is
+        self.work = 0.0  # seconds that were spent on its messages, since it was last read
 
     # Called by the event loop
 
@@ -121,14 +143,13 @@ class Stream(asyncio.Protocol):
 
     def _slow_down(self, n_messages: int, n_bytes: int) -> None:
         """Read on only when what was read had been fairly said."""
-        loop = asyncio.get_running_loop()
-        now, limits = loop.time(), self.limits
+        loop, limits = asyncio.get_running_loop(), self.limits
         cost = n_messages / limits.messages_per_second + n_bytes / limits.bytes_per_second
-        self._allowance = min(BURST_SECONDS, self._allowance + now - self._read_at) - cost
-        self._read_at = now
-        if self._allowance < 0.0 and self.is_open:
+        wait = self.allowance.spend(cost + SHARE * self.work, loop.time())
+        self.work = 0.0
+        if wait and self.is_open:
             self.transport.pause_reading()
-            loop.call_later(-self._allowance, self._read_on)
+            loop.call_later(wait, self._read_on)
 
     def _read_on(self) -> None:
         if self.is_open and not self.transport.is_closing():

@@ -23,7 +23,7 @@ from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.identity import named_in
 from dtsvm.runtime.agent.node.names import shown
 from dtsvm.runtime.agent.process.credentials import Credentials
-from dtsvm.runtime.agent.process.stream import Limits, Stream
+from dtsvm.runtime.agent.process.stream import Allowance, Limits, Stream
 
 __all__ = ["Transport", "is_loopback"]
 
@@ -45,6 +45,7 @@ class _Line:
     stream: Stream | None = None
     heard_at: float = 0.0
     dialler: asyncio.Task[None] | None = None
+    allowance: Allowance | None = None  # of the neighbour, not of a connection
 
 
 def is_loopback(address: str) -> bool:
@@ -196,6 +197,7 @@ class Transport:
         """Use a connection from now on, beginning with what was said last."""
         line = self._lines[peer]
         old, line.stream, stream.peer = line.stream, stream, peer
+        line.allowance = stream.allowance = line.allowance or stream.allowance
         if old is not None and old is not stream:
             old.close("there is a newer connection")
         stream.on_writable = lambda: self._write(line)
@@ -218,6 +220,12 @@ class Transport:
             return
         line.heard_at = time.monotonic()
         self.on_message(stream.peer, data)
+
+    def charge(self, peer: str, seconds: float) -> None:
+        """Count time that was spent on a neighbour's message: it is read later for that."""
+        line = self._lines.get(peer)
+        if line is not None and line.stream is not None:
+            line.stream.work += seconds
 
     def _believe(self, stream: Stream, data: bytes) -> bool:
         """Without certificates, believe the first message's sender."""

@@ -47,6 +47,9 @@ class Turns:
     def _send(self, messages: dict[str, bytes]) -> None:
         raise NotImplementedError
 
+    def _charge(self, peer: str, seconds: float) -> None:
+        raise NotImplementedError
+
     def _report(self) -> None:
         raise NotImplementedError
 
@@ -72,6 +75,7 @@ class Turns:
             self.node.take(peer, data, now)
         except Exception as error:
             self.trouble.survive(f"a message from node {peer}", error)
+        self._charge(peer, time.monotonic() - now)
         if not self._is_in_round:
             self._news.set()
         elif self.node.is_complete():

@@ -1,0 +1,164 @@
+"""A liar while columns are agreed on: the honest agree on the same, or say why they cannot."""
+
+import contextlib
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from test_preparing import meet, table, talk
+
+from dtsvm.problem import Network
+from dtsvm.runtime.agent.node import statement
+from dtsvm.runtime.agent.node import wire_pb2 as wire
+from dtsvm.runtime.agent.node.agreed import Labelled
+from dtsvm.runtime.agent.node.preparing import WAVES
+
+
+def counts_of(change):
+    """Another term of the sums of preparation."""
+
+    def lie(node):
+        true = node._agreeing
+
+        def agreeing(*given):
+            steps = true(*given)
+            sent = None
+            while True:
+                try:
+                    sent = yield change(steps.send(sent))
+                except StopIteration as end:
+                    return end.value
+
+        node._agreeing = agreeing
+
+    return lie
+
+
+def says(**given):
+    """Another word in every message."""
+
+    def lie(node):
+        true = node.message
+
+        def message(neighbour):
+            said = wire.Message.FromString(true(neighbour))
+            words = json.loads(said.said_settings)
+            said.said_settings = json.dumps({**words, **given})
+            return said.SerializeToString()
+
+        node.message = message
+
+    return lie
+
+
+def never_the_same(node):
+    """Begin anew with every message."""
+    true = node.message
+
+    def message(neighbour):
+        node.incarnation += 1
+        node._begin_generation(node.generation)
+        return true(neighbour)
+
+    node.message = message
+
+
+def names_nobody(node):
+    node.neighbours = (*node.neighbours, "nobody")
+    node._begin_generation(node.generation)
+
+
+def two_faces(node):
+    """Say another label to every other neighbour, in one incarnation."""
+    true, mine = node.message, node._known[node.name]
+    words = json.loads(mine.said)
+    words["labels"]["flu"][1].append("perhaps")
+    other = dataclasses.replace(mine, said=json.dumps(words, sort_keys=True))
+
+    def message(neighbour):
+        place = sorted(node.neighbours).index(neighbour)
+        said = wire.Message.FromString(true(neighbour))
+        words = json.loads(said.said_settings)
+        rest = [one for one in words.get("statements", []) if one["name"] != node.name]
+        words["statements"] = [*rest, (mine, other)[place % 2].to_dict()]
+        said.said_settings = json.dumps(words)
+        return said.SerializeToString()
+
+    node.message = message
+
+
+def too_long_to_pass_on(node):
+    """Say as much as fits into one message, in letters that take twice the room when passed on."""
+    true, mine = node.message, node._known[node.name]
+    words = json.loads(mine.said)
+    ward = next(column for column in words["columns"] if column["name"] == "ward")
+    ward["levels"] += ["\u4e2d" * 190 + str(i) for i in range(5000)]
+    said = json.dumps(words, sort_keys=True, ensure_ascii=False)
+    node._known[node.name] = dataclasses.replace(mine, said=said)
+
+    def message(neighbour):
+        said = wire.Message.FromString(true(neighbour))
+        words = json.loads(said.said_settings)
+        said.said_settings = json.dumps(words, ensure_ascii=False)
+        return said.SerializeToString()
+
+    node.message = message
+
+
+PREPARING_LIES = {
+    "counts below zero": counts_of(lambda term: term - 1e6),
+    "counts without end": counts_of(lambda term: term + 2.0**39),
+    "counts of noise": counts_of(lambda term: term + np.sin(np.arange(len(term)))),
+    "a term too short": counts_of(lambda term: term[1:]),
+    "waves of garbage": says(waves={name: [1, 0, "AAAA", "AAAA"] for name in WAVES}),
+    "a sum far ahead": says(waves={name: [2**60, 2**59, "", ""] for name in WAVES}),
+    "another epoch": says(epoch=5),
+    "an agreement of its own": says(has_plan=True, agreed={"plan": None, "classes": {},
+                                    "by_label": [], "counts": {}, "generation": 0}),
+    "a generation far ahead": says(generation=2**31 - 1),
+    "begins anew all the time": never_the_same,
+    "a neighbour that is nobody": names_nobody,
+    "two faces": two_faces,
+    "more than can be passed on": too_long_to_pass_on,
+    "labels without end": says(statements=[{"labels": ["x"] * 10**4}]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", [Network.ring, Network.complete])
+@pytest.mark.parametrize("lie", PREPARING_LIES)
+def test_a_liar_in_preparation_ends_nobody_and_the_honest_agree_or_say_why_not(lie, shape):
+    network = shape(list("abcde"))
+    tables = {name: table(i) for i, name in enumerate(network.nodes)}
+    labels = {"flu": Labelled(None, {"no": 3, "yes": 4})}
+    nodes = meet(network, tables, min_count=3, labels=labels)
+    PREPARING_LIES[lie](nodes["c"])
+    for turn in range(40):
+        for name, one in nodes.items():
+            with contextlib.suppress(ValueError) if name == "c" else contextlib.nullcontext():
+                one.step(is_late=turn > 25)
+                for other in network.neighbours(name):
+                    nodes[other].hear(name, one.message(other))
+    honest = [nodes[name] for name in "abde"]
+    plans = [one.plan for one in honest if one.plan is not None]
+    found = [one.agreed for one in honest if one.agreed is not None]
+    assert all(one == found[0] for one in found)
+    for plan in plans:
+        numbers = [[f.mean, f.scale] for f in plan.features]
+        assert np.isfinite(numbers).all()
+    print(f"{lie:28} {len(plans)} of 4 agreed; {honest[0].trouble}")
+    said = [one.plan or one.trouble or one.absent or one.waits_for for one in honest]
+    assert all(said)
+    for one in honest:  # whatever the liar says, no honest node's words are lost
+        assert set("abde") <= one._known.keys() or one.plan is not None
+
+
+def test_words_that_are_too_long_for_one_message_come_one_after_another(monkeypatch):
+    network = Network.ring(list("abcde"))
+    nodes = meet(network, {name: table(i) for i, name in enumerate(network.nodes)}, min_count=3)
+    longest = max(one._known[name].n_bytes for name, one in nodes.items())
+    monkeypatch.setattr(statement, "FAIR_BYTES", longest)
+    most = max(len(one.message(other)) for one in nodes.values() for other in one.neighbours)
+    talk(nodes, network, 150, loss=0.4)
+    assert len({json.dumps(one.agreed.to_dict()) for one in nodes.values()}) == 1
+    assert most < 2 * longest

@@ -379,11 +379,11 @@ they are, the error would be that without them. On contraception, where honest t
 make 40 errors in 100, held-out rows hardly tell: what helps there is not to find them, but not to
 choose what they harm most. When held-out rows counted alike, whatever their label, they cost 0.70
 there on the first twenty splits: a free bias of a task's own looked better than it is, and families
-with one suffer most from rows that mean nothing. With twenty rows a task the aim is missed. Tried
-before, on contraception and vehicle, without gain: to
-let those found be 5 % wrong (Benjamini and Hochberg) instead of none in 95 % (more are found, and
-with them honest sensors that are hard, which costs more), to set aside every task whose held-out
-labels a coin explains better than all candidates, and votes by that chance.
+with one suffer most from rows that mean nothing. With twenty rows a task the aim is missed, and
+on vehicle by less than the error of that figure. Tried before, on contraception and vehicle,
+without gain: to let those found be 5 % wrong (Benjamini and Hochberg) instead of none in 95 % (more
+are found, and with them honest sensors that are hard, which costs more), to set aside every task
+whose held-out labels a coin explains better than all candidates, and votes by that chance.
 """
 OWN = """## Every node a task of its own
 
@@ -403,7 +403,6 @@ same tolerance. Rounds are counted as if all candidates of a stage ran side by s
 of them all. Seconds are of one processor. The aim was ten fits: a choice takes fewer where there
 are many tasks, and more where a fit takes a few thousandths of a second: there it is sixty and more
 trainings, whose compiled rounds alone are some ten such fits, and what it costs to set them up.
-Measured on a busy machine, in processor time.
 """
 
 

@@ -256,9 +256,12 @@ def test_what_a_frame_has_beside_numbers_is_refused_with_its_column():
         DTSVM().fit(frame, sick)
 
 
-def test_labels_of_which_some_are_text_are_refused():
+@pytest.mark.parametrize("task", [None, ["a", "b", "b"]])
+def test_labels_of_a_task_of_which_some_are_text_are_refused(task):
+    y = np.array(["no", "yes", 1], object)
     with pytest.raises(DataError) as refused:
-        DTSVM().fit([[0.0], [1.0]], np.array(["yes", 1], object))
+        DTSVM().fit([[0.0], [1.0], [2.0]], y, task=task)
+    first = "row 0 is the text 'no'" if task is None else "row 1 is the text 'yes'"
     assert str(refused.value) == (
-        "The label of row 0 is the text 'yes', and that of row 1 is 1, no text. Write labels alike."
+        f"The label of {first}, and that of row 2 is 1, no text. Write a task's labels alike."
     )

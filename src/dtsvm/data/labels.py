@@ -100,6 +100,7 @@ def find_labels(y: NDArray[Any], what: tuple[list[Any], NDArray[np.int64]]) -> l
     tasks, index = what
     is_mixed = y.dtype == object and len(tasks) > 1  # each task may have labels of its own kind
     if len(y) and not is_mixed and not are_labels(y):
+        _refuse_some_text(y, np.arange(len(y)))
         check_classification_targets(y)
     if len(tasks) > 1 and (pair := _pair(y)):
         return _labels_of_pair(y == pair[-1], what, pair)
@@ -107,10 +108,23 @@ def find_labels(y: NDArray[Any], what: tuple[list[Any], NDArray[np.int64]]) -> l
     for t in range(len(tasks)):
         mine = y if len(tasks) == 1 else y[index == t]
         if is_mixed and len(mine):
+            _refuse_some_text(mine, np.flatnonzero(index == t))
             mine = np.array(mine.tolist())
             check_classification_targets(mine)
         found.append(distinct(mine))
     return found
+
+
+def _refuse_some_text(labels: NDArray[Any], rows: NDArray[np.int64]) -> None:
+    """Refuse labels of one task of which some are text and some are not."""
+    texts = [isinstance(value, str) for value in labels] if labels.dtype == object else []
+    if any(texts) and not all(texts):
+        one, other = texts.index(True), texts.index(False)
+        value = labels[other].item() if isinstance(labels[other], np.generic) else labels[other]
+        raise DataError(
+            f"The label of row {rows[one]} is the text {labels[one]!r}, and that of row "
+            f"{rows[other]} is {value!r}, no text. Write a task's labels alike."
+        )
 
 
 def _labels_of_pair(
@@ -166,13 +180,6 @@ def known_labels(y: Any) -> Any:
         more = f" ({np.sum(missing)} in all)" if np.sum(missing) > 1 else ""
         raise DataError(
             f"The label of row {first} is missing{more}; fill in or drop such rows first."
-        )
-    texts = [isinstance(value, str) for value in labels] if labels.dtype.kind == "O" else []
-    if any(texts) and not all(texts):
-        text, other = labels[texts.index(True)], labels[texts.index(False)]
-        raise DataError(
-            f"The label of row {texts.index(True)} is the text {text!r}, and that of row "
-            f"{texts.index(False)} is {other!r}, no text. Write labels alike."
         )
     for kind in (bool, int) if labels.dtype.kind == "O" else ():
         if all(type(value) is kind for value in labels):

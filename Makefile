@@ -30,7 +30,7 @@ check: $(READY)  ## Lint and types
 PYTEST := $(BIN)/python -m pytest -q
 AGAIN := --last-failed --last-failed-no-failures none
 AGENTS := tests/runtime/agent
-IN_MEMORY := $(patsubst %,$(AGENTS)/test_%.py,audit balance certified check choosing electing liars liars_choosing \
+IN_MEMORY := $(patsubst %,$(AGENTS)/test_%.py,audit balance certified check choosing electing liars liars_choosing liars_preparing \
 	liars_sigmoids lockstep model pattern sharing signed trust wave)
 PROCESSES := $(AGENTS) $(patsubst %,--ignore=%,$(IN_MEMORY))
 

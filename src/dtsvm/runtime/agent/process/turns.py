@@ -18,6 +18,7 @@ __all__ = ["HEAVY_WORK", "Turns"]
 
 HEAVY_WORK = 2_000_000  # numbers in a solve above which it runs beside the event loop
 MOST_TICKS = 2  # between words that are said again
+QUICK_SECONDS = 1e-4  # several times what honest words take: so little is not charged
 WATCH_SECONDS = 0.1  # between looks at how a node does while it trains
 
 
@@ -75,7 +76,9 @@ class Turns:
             self.node.take(peer, data, now)
         except Exception as error:
             self.trouble.survive(f"a message from node {peer}", error)
-        self._charge(peer, time.monotonic() - now)
+        spent = time.monotonic() - now
+        if spent > QUICK_SECONDS:
+            self._charge(peer, spent)
         if not self._is_in_round:
             self._news.set()
         elif self.node.is_complete():

@@ -224,6 +224,11 @@ def test_a_key_that_others_can_read_is_refused(tmp_path):
         config.credentials()
 
 
+def test_a_folder_in_the_place_of_its_node_toml_is_named(tmp_path):
+    with pytest.raises(NetworkError, match=r"is a folder\. Name its file: .*node\.toml\.$"):
+        read_config(tmp_path)
+
+
 def test_names_and_addresses_cannot_write_configuration(tmp_path):
     from dtsvm.runtime.agent.site.config import to_toml
 

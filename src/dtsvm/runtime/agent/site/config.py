@@ -134,6 +134,8 @@ def read_config(path: Path) -> Config:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise NetworkError(f"There is no file {path}. Check the path.") from None
+    except IsADirectoryError:
+        raise NetworkError(f"{path} is a folder. Name its file: {path / 'node.toml'}.") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise NetworkError(f"{path} cannot be read: {error}.") from error
     except RecursionError as error:

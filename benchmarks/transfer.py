@@ -491,7 +491,7 @@ below, and the largest mean difference, in points. The guard leaves a task alone
 held-out error fewer (or, with fewer rows of a class than folds, as few), and where company is not
 three times as likely to be better: less than that is, to Kass and Raftery (1995), not worth more
 than a mention. Left alone, it gets C with the fewest held-out errors, as tuned by hand: the mean
-over all C, which it got before, errs less on average, by up to four points where a class has few
+over all C, which it got before, errs less on average, by up to three points where a class has few
 rows, but left one of 139 schools, in which few pass, significantly worse off. How likely it is
 follows from the task's held-out margins and from what the other tasks have found, by the rule of
 succession: of two others a task learns little, of forty much. So 3v6 with 30 rows, whose held-out

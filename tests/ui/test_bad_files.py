@@ -430,33 +430,25 @@ def test_a_wrong_kind_is_wrong_usage(run, tmp_path):
     )
 
 
-def test_a_strange_value_at_prediction_is_refused(run, tmp_path):
-    (tmp_path / "a.csv").write_text(GOOD)
+@pytest.mark.parametrize(
+    ("heading", "new", "sentence"),
+    [
+        ("dose", "age,dose,ward\nold,1.5,A\n",
+         "new.csv, line 2: column 'age' has 'old', which is not a number. Mend it, or declare the "
+         "column a category."),
+        ("dose (mg)", "age,dose (g),ward\n50,1.5,A\n",
+         "new.csv has 'dose' in g; features are made of it in mg. Convert it."),
+        ("dose", "dose\n1.5\n",
+         "new.csv has no column 'age', which features are made of. Add it, or let it be filled in "
+         'with missing_columns = "impute" (--missing-columns impute).'),
+    ],
+    ids=["a strange value", "another unit", "a missing column"],
+)  # fmt: skip
+def test_what_training_did_not_see_is_refused_at_prediction(run, tmp_path, heading, new, sentence):
+    (tmp_path / "a.csv").write_text(GOOD.replace("dose", heading, 1))
     run("train", "a.csv", "--label", "sick")
-    (tmp_path / "new.csv").write_text("age,dose,ward\nold,1.5,A\n")
-    assert refused(run, tmp_path, "predict", "model.json", "new.csv") == (
-        "Error: new.csv, line 2: column 'age' has 'old', which is not a number. Mend it, or "
-        "declare the column a category.\n"
-    )
-
-
-def test_another_unit_at_prediction_is_refused(run, tmp_path):
-    (tmp_path / "a.csv").write_text(GOOD.replace("dose", "dose (mg)", 1))
-    run("train", "a.csv", "--label", "sick")
-    (tmp_path / "new.csv").write_text("age,dose (g),ward\n50,1.5,A\n")
-    assert refused(run, tmp_path, "predict", "model.json", "new.csv") == (
-        "Error: new.csv has 'dose' in g; features are made of it in mg. Convert it.\n"
-    )
-
-
-def test_a_missing_column_at_prediction_is_refused(run, tmp_path):
-    (tmp_path / "a.csv").write_text(GOOD)
-    run("train", "a.csv", "--label", "sick")
-    (tmp_path / "new.csv").write_text("dose\n1.5\n")
-    assert refused(run, tmp_path, "predict", "model.json", "new.csv") == (
-        "Error: new.csv has no column 'age', which features are made of. Add it, or let it be "
-        'filled in with missing_columns = "impute" (--missing-columns impute).\n'
-    )
+    (tmp_path / "new.csv").write_text(new)
+    assert refused(run, tmp_path, "predict", "model.json", "new.csv") == f"Error: {sentence}\n"
 
 
 @pytest.mark.parametrize("command", ["live", "agent"])

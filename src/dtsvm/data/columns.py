@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -38,6 +39,7 @@ __all__ = [
     "kind_of",
     "levels_of",
     "numbers_of",
+    "refuse_twice",
     "require_numbers",
     "require_values",
     "switches_of",
@@ -116,6 +118,13 @@ def texts_of(table: Table, name: str) -> list[str]:
     if not isinstance(cells, tuple) and cells.dtype.kind in "biu":
         return [str(value) for value in cells.tolist()]
     return ["" if text is None else text for text in levels_of(table, name).tolist()]
+
+
+def refuse_twice(names: Iterable[Any]) -> None:
+    """Refuse a frame that has two columns of one name."""
+    for name, count in Counter(names).most_common(1):
+        if count > 1:
+            raise DataError(f"X has {count} columns called {name!r}. Rename them.")
 
 
 def require_numbers(table: Table, name: str) -> NDArray[np.float64]:

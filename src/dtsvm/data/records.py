@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -14,7 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from dtsvm.data.columns import kind_of, levels_of, numbers_of, require_values, weights_of
+from dtsvm.data.columns import (
+    kind_of,
+    levels_of,
+    numbers_of,
+    refuse_twice,
+    require_values,
+    weights_of,
+)
 from dtsvm.data.kinds import Kind
 from dtsvm.data.numerals import split_sign
 from dtsvm.data.schema import ColumnSchema, Schema, split_unit
@@ -128,7 +134,7 @@ def frame_records(frame: Any, kinds: Mapping[str, str] | None = None) -> Records
         )
     if isinstance(frame, Mapping) or hasattr(frame, "columns"):
         names = _names(frame)
-        _refuse_twice([str(name) for name in names])
+        refuse_twice(str(name) for name in names)
         columns = {str(name): _cells(frame[name]) for name in names}
     else:
         matrix = np.asarray(frame)
@@ -154,12 +160,6 @@ def _names(frame: Any) -> list[Any]:
     if isinstance(frame, Mapping):
         return list(frame)
     return list(getattr(frame, "column_names", frame.columns))
-
-
-def _refuse_twice(names: Sequence[str]) -> None:
-    for name, count in Counter(names).most_common(1):
-        if count > 1:
-            raise DataError(f"X has {count} columns called {name!r}. Rename them.")
 
 
 def _cells(column: Any) -> NDArray[Any]:

@@ -71,7 +71,7 @@ class DTSVMCV(Networked):
         too, if it has fewer rows of a class than there are folds. So does one for which company is
         not three times as likely to be better, by its held-out margins and by what other tasks have
         found. It gets C with the fewest held-out errors. Fewer single tasks lose; the average
-        loses, up to two points with ten rows a task.
+        loses, two points with ten rows a task and three where a class has two or three rows.
     refit : bool, default=True
         Whether candidates are trained on all rows beside the folds; else the mean of the folds'
         classifiers is taken, which trains one lane of each fewer.

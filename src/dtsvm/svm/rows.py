@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_array, validate_data
 
-from dtsvm.data.columns import LARGEST
+from dtsvm.data.columns import LARGEST, refuse_twice
 from dtsvm.data.labels import are_labels, known_labels
 from dtsvm.errors import DataError
 from dtsvm.svm.company import Alone
@@ -34,7 +33,7 @@ def estimator_rows(
     Returns (X, y), or X alone when there is no y; X is not copied if it need not be. What comes
     after the first must have as many features.
     """
-    _refuse_dates(X)
+    _refuse_frame(X)
     fits = not isinstance(y, str)
     if fits and _length(X) != _length(y) > 0:
         raise DataError(f"X has {_length(X)} rows, but y has {_length(y)}.")
@@ -95,7 +94,7 @@ def session_rows(X: ArrayLike | None, n_features: int | None) -> Any:
         if n_features is None:
             raise DataError("The first agent has no rows: say how long a row is with n_features=….")
         return np.zeros((0, n_features))
-    _refuse_dates(X)
+    _refuse_frame(X)
     try:
         rows = _canonical(
             check_array(
@@ -202,13 +201,11 @@ def _check_finite_values(rows: Any) -> None:
         )
 
 
-def _refuse_dates(X: Any) -> None:
+def _refuse_frame(X: Any) -> None:
     """Refuse dates, which NumPy takes for numbers, and frames that have a name twice."""
     types: Any = getattr(X, "dtypes", None)
     if hasattr(types, "items"):
-        if not types.index.is_unique:
-            name, n_columns = Counter(types.index).most_common(1)[0]
-            raise DataError(f"X has {n_columns} columns called {name!r}. Rename them.")
+        refuse_twice(types.index)
         pairs = types.items()
     elif isinstance(types, list):
         pairs = zip(X.columns, types, strict=True)

@@ -1,5 +1,5 @@
-"""Everything compiled, and nothing else: the best build of `rounds` that this machine can run."""
+"""Everything compiled, and nothing else: the best builds that this machine can run."""
 
-from dtsvm.kernel.variants import VARIANT, compiled, load
+from dtsvm.kernel.variants import VARIANT, boxes, compiled, load
 
-__all__ = ["VARIANT", "compiled", "load"]
+__all__ = ["VARIANT", "boxes", "compiled", "load"]

@@ -89,14 +89,9 @@ cdef class Across:
     cdef readonly bint are_short
 
 @cython.final
-cdef class Like:
-    cdef bytes like
-    cdef const long long[:, ::1] holes
-    cdef Int begin, end
-
-@cython.final
 cdef class Way:
-    cdef const long long[:, ::1] holes
+    cdef Across across
+    cdef const long long[:, ::1] places
     cdef const long long[::1] ends
     cdef const double[::1] most
 
@@ -183,18 +178,8 @@ cdef inline double apart(double[:, :, ::1] z, Int h, const double[:, :, ::1] q, 
 cpdef double receive(Int h, Agents agents, Ends ends, const double[:, :, ::1] q, Int i, double kappa) except? -1
 @cython.locals(i=Int)
 cpdef double take_in(Across across, Agents agents, Ends ends, Job job) except? -1
-@cython.locals(begin=Int, end=Int, n=Int, shift=Int, at=Int, i=Int, round_=cython.longlong, byte=cython.longlong, total=double, text=Text, known=Text)
-cpdef object read_like(bytes data, Like like)
-@cython.locals(at=Int, i=Int, stop=Int, is_hole=bint, is_round_due=bint)
-cdef bint is_like(Text data, Text known, Int n, Like like) noexcept nogil
-@cython.locals(value=double)
-cdef inline double number_at(Text data, Int at) noexcept nogil
-@cython.locals(s=double[4], at=Int, k=Int, whole=Int)
-cdef double sum_of_squares(Text data, Int begin, Int end) noexcept nogil
-@cython.locals(at=Int, is_so=bint)
-cdef bint are_finite(Text data, Int begin, Int end) noexcept nogil
-@cython.locals(n=Int, i=Int, begin=Int, end=Int, square_=double, text=Text)
-cpdef bint hear_numbers(bytes data, list squares, Way way, Across across) except -1
+@cython.locals(n=Int, i=Int, begin=Int, end=Int, square_=double, text=Text, across=Across)
+cpdef bint hear_numbers(bytes data, list squares, Way way) except -1
 @cython.locals(n=Int, a=Int)
 cdef double drifting(Agents agents) noexcept nogil
 

@@ -28,7 +28,7 @@ except ImportError:  # nothing is compiled, and nothing can be
 if cython.compiled:
     from cython.cimports.dtsvm.kernel.cpu import dtsvm_has_avx2
     from cython.cimports.libc.math import fabs, floor, log10, sqrt
-    from cython.cimports.libc.string import memcmp, memcpy
+    from cython.cimports.libc.string import memcpy
 else:
     from math import fabs, floor, log10, sqrt
 
@@ -37,7 +37,6 @@ __all__ = [
     "Agents",
     "Ends",
     "Job",
-    "Like",
     "Past",
     "Rows",
     "Sets",
@@ -82,7 +81,6 @@ __all__ = [
     "note_end",
     "order_by",
     "pull",
-    "read_like",
     "receive",
     "remember",
     "renew",
@@ -416,24 +414,15 @@ class Across:
         self.agents, self.longest = agents, longest
 
 
-class Like:
-    """Messages that are like one but for their round and their numbers.
+class Way:
+    """Where the numbers in a neighbour's messages go.
 
-    like : that one. begin, end : of its round, a number of seven bits a byte, the lowest first.
-    holes : begin and end of its numbers, in the order of the message, as (n, 2); doubles, the
-    lowest byte first.
+    places : begin and end of each of its values in a message, (n, 2). ends : of `across`, for each
+    value, or −1. most : Σ v² up to which it is taken.
     """
 
-    def __init__(self, like: bytes, round_at: tuple[int, int], holes: Ints) -> None:
-        self.like, self.holes = like, holes
-        self.begin, self.end = round_at
-
-
-class Way:
-    """Where the numbers of such messages go: holes as in `Like`, for each the end or −1, ‖q‖²."""
-
-    def __init__(self, holes: Ints, ends: Ints, most: Floats) -> None:
-        self.holes, self.ends, self.most = holes, ends, most
+    def __init__(self, across: Across, places: Ints, ends: Ints, most: Floats) -> None:
+        self.across, self.places, self.ends, self.most = across, places, ends, most
 
 
 class Job:
@@ -1122,93 +1111,15 @@ def take_in(across: Across, agents: Agents, ends: Ends, job: Job) -> float:
     return max(worst, drifting(agents))
 
 
-def read_like(data: bytes, like: Like) -> Any:
-    """Read a message that is another one but for its round and its numbers.
-
-    Returns its round and Σ v² of the numbers in every hole; None if it says anything else, or a
-    number that is not finite. The round ends where the other's does.
-    """
-    begin, end, n = like.begin, like.end, len(data)
-    if n != len(like.like) or end - begin > 9:
-        return None
-    text, known = data, like.like
-    if not is_like(text, known, n, like):
-        return None
-    round_ = shift = 0
-    for at in range(begin, end):
-        byte = text[at]
-        if (byte < 128) != (at == end - 1):
-            return None
-        round_ += (byte & 127) << shift
-        shift += 7
-    squares = []
-    for i in range(like.holes.shape[0]):
-        total = sum_of_squares(text, like.holes[i, 0], like.holes[i, 1])
-        if not total < INF and not are_finite(text, like.holes[i, 0], like.holes[i, 1]):
-            return None
-        squares.append(total)
-    return round_, squares
-
-
-def is_like(data: bytes, known: bytes, n: int, like: Like) -> bool:
-    """Whether two messages of n bytes are the same outside of a round's place and of holes."""
-    at, i = 0, 0
-    is_round_due = True
-    while True:
-        is_hole = i < like.holes.shape[0] and (not is_round_due or like.holes[i, 0] < like.begin)
-        stop = like.holes[i, 0] if is_hole else (like.begin if is_round_due else n)
-        if cython.compiled:
-            if stop > at and memcmp(cython.address(data[at]), cython.address(known[at]), stop - at):
-                return False
-        elif data[at:stop] != known[at:stop]:
-            return False
-        if is_hole:
-            at = like.holes[i, 1]
-            i += 1
-        elif is_round_due:
-            at = like.end
-            is_round_due = False
-        else:
-            return True
-
-
-def number_at(data: bytes, at: int) -> float:
-    value = 0.0
-    if cython.compiled:
-        memcpy(cython.address(value), cython.address(data[at]), 8)
-    else:
-        value = float(np.frombuffer(data, np.float64, 1, at)[0])
-    return value
-
-
-def sum_of_squares(data: bytes, begin: int, end: int) -> float:
-    """Σ v², in four lanes."""
-    s = [0.0] * 4
-    whole = begin + (end - begin) // 32 * 32
-    for at in range(begin, whole, 32):
-        for k in range(4):
-            s[k] += square(number_at(data, at + 8 * k))
-    for at in range(whole, end, 8):
-        s[0] += square(number_at(data, at))
-    return (s[0] + s[1]) + (s[2] + s[3])
-
-
-def are_finite(data: bytes, begin: int, end: int) -> bool:
-    is_so = True
-    for at in range(begin, end, 8):
-        is_so = is_so and fabs(number_at(data, at)) < INF
-    return is_so
-
-
-def hear_numbers(data: bytes, squares: list[float], way: Way, across: Across) -> bool:
+def hear_numbers(data: bytes, squares: list[float], way: Way) -> bool:
     """Have a message's numbers be what ends were told, if none is too large; return whether."""
-    text = data
+    text, across = data, way.across
     for n in range(way.ends.shape[0]):
         square_ = squares[n]
         if not square_ <= way.most[n]:
             return False
     for n in range(way.ends.shape[0]):
-        i, begin, end = way.ends[n], way.holes[n, 0], way.holes[n, 1]
+        i, begin, end = way.ends[n], way.places[n, 0], way.places[n, 1]
         if i < 0:
             continue
         if cython.compiled:

@@ -1,4 +1,4 @@
-"""Which build of `rounds` runs: the best one that this machine can run.
+"""Which builds of `rounds` and `boxes` run: the best ones that this machine can run.
 
 `VARIANT` says which: "avx2", "baseline", or "python" where nothing was compiled. All three give the
 same bits. `DTSVM_KERNEL` in the environment asks for another one, or names the file of a build.
@@ -13,10 +13,11 @@ import warnings
 from multiprocessing import parent_process
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from dtsvm.errors import SlowKernelWarning
 
-__all__ = ["VARIANT", "compiled", "load"]
+__all__ = ["VARIANT", "boxes", "compiled", "load"]
 
 SLOW = (
     "dtsvm runs uncompiled, some 500 times slower: no C compiler was found when it was installed. "
@@ -24,8 +25,10 @@ SLOW = (
 )
 
 
-def load(variant: str = "") -> tuple[ModuleType, str]:
+def load(variant: str = "", part: str = "rounds") -> tuple[ModuleType, str]:
     """Return the module of a variant and the variant's name; the best one by default.
+
+    Of a build that is named by its file, other parts lie beside it.
 
     Examples
     --------
@@ -34,13 +37,14 @@ def load(variant: str = "") -> tuple[ModuleType, str]:
     True
     """
     if variant == "python":
-        return _from_file(Path(__file__).with_name("rounds.py"), "rounds_plain"), "python"
+        return _from_file(Path(__file__).with_name(f"{part}.py"), f"{part}_plain"), "python"
     if variant.endswith((".so", ".pyd")):
-        return _from_file(Path(variant), "rounds"), variant
-    module = importlib.import_module("dtsvm.kernel.rounds")
+        path = Path(variant)
+        return _from_file(path.with_name(path.name.replace("rounds", part)), part), variant
+    module = importlib.import_module(f"dtsvm.kernel.{part}")
     if (module.__file__ or ".py").endswith(".py"):
         return module, "python"
-    if variant != "baseline" and module.has_avx2():
+    if part == "rounds" and variant != "baseline" and module.has_avx2():
         try:
             return importlib.import_module("dtsvm.kernel.rounds_avx2"), "avx2"
         except ImportError:
@@ -59,6 +63,10 @@ def _from_file(path: Path, name: str) -> ModuleType:
 
 
 compiled, VARIANT = load(os.environ.get("DTSVM_KERNEL", ""))
+if TYPE_CHECKING:
+    from dtsvm.kernel import boxes
+else:
+    boxes, _ = load(os.environ.get("DTSVM_KERNEL", ""), "boxes")
 is_asked_for = os.environ.get("DTSVM_KERNEL") == "python"
 if VARIANT == "python" and not is_asked_for and parent_process() is None:  # said once, not by all
     warnings.warn(SLOW, SlowKernelWarning, stacklevel=2)

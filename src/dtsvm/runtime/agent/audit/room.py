@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from dtsvm.errors import NetworkError
 from dtsvm.problem import Network, Privacy, Settings
 from dtsvm.runtime.agent.node.node import Node
-from dtsvm.runtime.agent.node.pattern import Numbers
-from dtsvm.runtime.agent.node.refuse import News
+from dtsvm.runtime.agent.node.pattern import Letter
 from dtsvm.runtime.privacy.veil import Veil, make_veil
 
 __all__ = ["TASK", "VICTIM", "Barred", "Curious", "Room"]
@@ -45,7 +44,7 @@ class Curious(Node):
         self.pulled: list[Floats] = []  # z[victim→me] under it
         self.theirs = {name: np.zeros((2, self.n_features + 1)) for name in self.neighbours}
 
-    def _is_allowed(self, name: str, news: News | Numbers, now: float) -> bool:
+    def _is_allowed(self, name: str, news: Letter, now: float) -> bool:
         return True  # it wants to hear everything
 
     def _check_estimates(self) -> None:

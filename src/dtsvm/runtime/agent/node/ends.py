@@ -8,19 +8,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dtsvm.kernel import compiled
+from dtsvm.kernel import boxes, compiled
 from dtsvm.rounds import State
 from dtsvm.rounds.state import ACCURACY
 from dtsvm.runtime.agent.node.bounds import Bounds
 from dtsvm.runtime.agent.node.holdings import Holding
-from dtsvm.runtime.agent.node.pattern import Numbers, Pattern
-from dtsvm.runtime.agent.node.refuse import News, Told
+from dtsvm.runtime.agent.node.mail import Mail
+from dtsvm.runtime.agent.node.pattern import Letter, Pattern
+from dtsvm.runtime.agent.node.refuse import Told
 from dtsvm.runtime.privacy.veil import Veil
 
 __all__ = ["End", "Ends", "Key"]
 
 Floats = NDArray[np.float64]
 Key = tuple[str, str, str]  # my task, the neighbour, its task
+# Where a neighbour's numbers go, for compiled code: in messages of one pattern, with these bounds.
+Way = tuple[boxes.Like | None, dict[str, Bounds] | None, Any]
 ALIKE = 1e-3  # two ends whose penalties differ by less than this share have the same
 
 
@@ -30,14 +33,6 @@ class End(NamedTuple):
     key: Key
     half: int
     penalty: bytes
-
-
-class _Way(NamedTuple):
-    """Where a neighbour's numbers go, in messages of one pattern."""
-
-    pattern: Pattern
-    bounds: dict[str, Bounds]
-    way: Any  # for compiled code
 
 
 class Ends:
@@ -59,7 +54,7 @@ class Ends:
         self._place: dict[str, list[int]] = {}
         self._kept_job: Any = None
         self._most: tuple[Any, Any, list[float]] = (None, None, [])  # ‖q‖² of each end
-        self._ways: dict[str, _Way] = {}  # by neighbour
+        self._ways: dict[str, Way] = {}  # by neighbour
         self._longest = np.zeros(0, np.int64), np.zeros(0)
         self._across = compiled.Across(np.zeros(0, np.int64), np.zeros(0), state.n_features + 1)
 
@@ -152,10 +147,6 @@ class Ends:
         """Whether estimates were within their limits when something was last taken in."""
         return bool(self._across.are_short)
 
-    def reach(self, neighbour: str) -> bool:
-        """Whether a node is at another end."""
-        return neighbour in self._place
-
     # A round
 
     def prepare(self) -> None:
@@ -186,9 +177,10 @@ class Ends:
             End(key, self.halves[key], penalty[i].tobytes())
             for i, key in enumerate(sorted(self.halves))
         ]
-        self._place, self._ways = {}, {}
+        self._place = {}
         for i, end in enumerate(self.ends):
             self._place.setdefault(end.key[1], []).append(i)
+        self._ways = dict.fromkeys(self._place, (None, None, None))
 
     def solve(self) -> None:
         """Solve every agent's own problem, x = argmin …, then write q of every end.
@@ -218,7 +210,7 @@ class Ends:
             self._kept_job = compiled.Job(*nothing, pace)
         return self._kept_job
 
-    def compare(self, neighbour: str, news: News | Numbers, check: int) -> list[int]:
+    def compare(self, neighbour: str, news: Letter, check: int) -> list[int]:
         """Measure the ends that were told x and z for a check; return their slots."""
         plan = self.state.plan
         found = []
@@ -231,25 +223,37 @@ class Ends:
                 found.append(self.ends[i].half)
         return found
 
-    def hear_numbers(self, neighbour: str, news: Numbers, bounds: dict[str, Bounds]) -> bool:
+    def open_letters(
+        self, mail: dict[str, Mail], present: list[str], round_: int, bounds: dict[str, Bounds]
+    ) -> tuple[list[str], list[tuple[str, Any]]]:
+        """Have all numbers taken in that are far within what the data allow.
+
+        Returns whose, and what is left to be looked at more closely.
+        """
+        ways = self._ways
+        return boxes.open_letters(mail, present, round_, ways, bounds, compiled.hear_numbers)
+
+    def hear_numbers(self, neighbour: str, news: boxes.Numbers, bounds: dict[str, Bounds]) -> bool:
         """Have numbers taken in if they are far within what the data allow; return whether."""
-        way = self._ways.get(neighbour)
-        if way is None or way.pattern is not news.pattern or way.bounds is not bounds:
-            way = self._ways[neighbour] = self._way(neighbour, news, bounds)
-        is_good: bool = compiled.hear_numbers(news.data, news.squares, way.way, self._across)
+        pattern, limits, way = self._ways.get(neighbour, (None, None, None))
+        if pattern is not news.pattern or limits is not bounds:
+            way = self._way(neighbour, news, bounds)
+            if neighbour in self._place:
+                self._ways[neighbour] = news.pattern, bounds, way
+        is_good: bool = compiled.hear_numbers(news.data, news.squares, way)
         return is_good
 
-    def _way(self, neighbour: str, news: Numbers, bounds: dict[str, Bounds]) -> _Way:
-        most = self._most_squares(bounds)
+    def _way(self, neighbour: str, news: boxes.Numbers, bounds: dict[str, Bounds]) -> Any:
+        most, pattern = self._most_squares(bounds), news.pattern
+        assert isinstance(pattern, Pattern)
         places = self._place.get(neighbour, ())
         known = {(self.ends[i].key[2], self.ends[i].key[0]): i for i in places}
-        ends = [known.get(hole.pair, -1) for hole in news.pattern.holes]
+        ends = [known.get(hole.pair, -1) for hole in pattern.holes]
         ends = [i if i >= 0 and self._told_to(i, news) is not None else -1 for i in ends]
         allowed = np.array([most[i] if i >= 0 else np.inf for i in ends])
-        way = compiled.Way(news.pattern.places, np.array(ends, np.int64), allowed)
-        return _Way(news.pattern, bounds, way)
+        return compiled.Way(self._across, pattern.at, np.array(ends, np.int64), allowed)
 
-    def hear(self, neighbour: str, news: News | Numbers) -> None:
+    def hear(self, neighbour: str, news: Letter) -> None:
         """Have what a neighbour told taken in at the end of this round."""
         for i in self._place.get(neighbour, ()):
             told = self._told_to(i, news)
@@ -258,7 +262,7 @@ class Ends:
                 self._across.arrays["heard"][i, : len(q)] = q
                 self._across.arrays["is_heard"][i] = True
 
-    def is_allowed(self, neighbour: str, news: News | Numbers, bounds: dict[str, Bounds]) -> bool:
+    def is_allowed(self, neighbour: str, news: Letter, bounds: dict[str, Bounds]) -> bool:
         """Whether the data allow what a neighbour told; `bounds` are by task."""
         if self.veil.is_noisy:
             return self._are_small(neighbour, news, bounds)
@@ -274,7 +278,7 @@ class Ends:
                     return False
         return True
 
-    def _are_small(self, neighbour: str, news: News | Numbers, bounds: dict[str, Bounds]) -> bool:
+    def _are_small(self, neighbour: str, news: Letter, bounds: dict[str, Bounds]) -> bool:
         """Whether what a neighbour told may be taken in although nothing bounds noise."""
         for i in self._place.get(neighbour, ()):
             told = self._told_to(i, news)
@@ -304,7 +308,7 @@ class Ends:
         rho = np.repeat(penalty, [self.state.n_features, 1])
         return np.asarray(2.0 * rho * told.numbers[0] - told.numbers[1])
 
-    def distance(self, neighbour: str, news: News | Numbers) -> float:
+    def distance(self, neighbour: str, news: Letter) -> float:
         """Return the worst residual that a neighbour's values would leave, taking in none."""
         plan = self.state.plan
         worst = 0.0
@@ -319,7 +323,7 @@ class Ends:
                 worst = max(worst, far)
         return worst
 
-    def _told_to(self, i: int, news: News | Numbers) -> Told | None:
+    def _told_to(self, i: int, news: Letter) -> Told | None:
         """Return what an end was told, if the other end pulls as hard."""
         (task, _, other), _, penalty = self.ends[i]
         told = news.values.get((other, task))

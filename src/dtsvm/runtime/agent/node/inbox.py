@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from dtsvm.kernel import boxes
 from dtsvm.runtime.agent.node.entry import Entry
 from dtsvm.runtime.agent.node.holdings import Holding
 from dtsvm.runtime.agent.node.identity import Identity
@@ -102,21 +103,12 @@ class Inbox:
         """What checks depend on beside the message."""
         return self.roster.digest, self.sums.begun
 
-    def take_numbers(self, peer: str, data: bytes, now: float) -> bool:
+    def take_numbers(self, peer: str, data: bytes, now: float, round_: int) -> bool:
         """Keep a message that differs from the last in its round and numbers; return whether."""
         mail = self.mail.get(peer)
-        if mail is None or mail.heard_at is None or now < mail.barred_until:
-            return False
-        pattern = mail.pattern
-        if pattern is None or pattern.known != (self.roster.digest, self.sums.begun):
-            return False
-        news = pattern.read(data)
-        if news is None or not mail.newest - 1 <= news.round < MOST_COUNT:
-            return False
-        if news.round > MOST_AHEAD and news.round > self.counts()[1] + MOST_AHEAD:
-            return False
-        mail.keep(news, now, bool(news.squares))
-        return True
+        most = min(round_ + MOST_AHEAD, MOST_COUNT - 1)
+        known = (self.roster.digest, self.sums.begun)
+        return mail is not None and boxes.take_numbers(mail, data, now, known, most)
 
     def _check(self, peer: str, data: bytes) -> tuple[Any, News]:
         if peer not in self.mail:

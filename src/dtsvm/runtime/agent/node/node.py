@@ -22,6 +22,7 @@ from dataclasses import asdict
 import numpy as np
 from numpy.typing import NDArray
 
+from dtsvm.kernel import boxes
 from dtsvm.rounds.agreement import revise, take_snapshot
 from dtsvm.runtime.agent.node.adapt import adapt
 from dtsvm.runtime.agent.node.answers import Answers
@@ -33,8 +34,8 @@ from dtsvm.runtime.agent.node.inbox import Inbox
 from dtsvm.runtime.agent.node.mail import MOST_ODD
 from dtsvm.runtime.agent.node.outbox import Outbox
 from dtsvm.runtime.agent.node.pack import Packer, Pieces
-from dtsvm.runtime.agent.node.pattern import Numbers
-from dtsvm.runtime.agent.node.refuse import MOST_COUNT, News
+from dtsvm.runtime.agent.node.pattern import Letter
+from dtsvm.runtime.agent.node.refuse import MOST_COUNT
 from dtsvm.runtime.agent.node.scaling import Scaler
 from dtsvm.runtime.agent.node.summing import CERTIFICATE, Summing
 from dtsvm.runtime.agent.node.timing import Timing
@@ -79,7 +80,6 @@ class Node(Answers):
         self.residual = float("inf")
         self.messages_sent = self.bytes_sent = 0  # as the runtime counts them
         self.heard: list[str] = []  # in the last round
-        self._heard_since: set[str] = set()
         self._told: dict[str, Pieces] = {}  # values of the last round, by neighbour
         self._adapted: int | None = None
         self._followed = -1  # sums as last looked at
@@ -139,8 +139,8 @@ class Node(Answers):
             self._announce(now)
         if self._adapted != self.roster.digest:
             self._adapt()
-        rounds = [self.mail[name].newest for name in self.presence.present]
-        self.round = min(max([self.round + 1, *rounds]), MOST_COUNT - 1)
+        newest = boxes.newest_of(self.mail, self.presence.present, self.round + 1)
+        self.round = min(newest, MOST_COUNT - 1)
         has_new_level = self.sums.changes != self._followed and self._follow_sums()
         if self.state.is_stale:
             self.ends.prepare()
@@ -169,9 +169,7 @@ class Node(Answers):
     def tell(self) -> dict[str, bytes]:
         """Return what each neighbour is to be told."""
         age = self._age
-        self._told = self._packer.pack(
-            self.balancer.coming(age), lambda name: self.balancer.wants(name, age)
-        )
+        self._told = self._packer.pack(self.balancer.coming(age), age, self.balancer.wants)
         return self._messages(self._told)
 
     def hello(self, now: float) -> dict[str, bytes]:
@@ -201,34 +199,18 @@ class Node(Answers):
 
     def is_complete(self) -> bool:
         """Whether every neighbour that is waited for has been heard this round."""
-        is_waited, present, round_ = False, self.presence.present, self.round
-        for name in present:
-            mail = self.mail[name]
-            if not (mail.is_late or mail.is_settled):
-                if mail.lacks(round_):
-                    return False
-                is_waited = True
-        if is_waited or not present or self.is_settled:
-            return True
-        return any(self.mail[name].letters for name in present)
+        return boxes.is_complete(self.mail, self.presence.present, self.round, self.is_settled)
 
     def finish(self, now: float) -> None:
         """Take in what was heard, and see whether all is calm."""
         if self.state.is_stale:  # a task left or rows came while waiting: the round is void
             return
         check, round_ = self.balancer.coming(self._age), self.round
-        self.heard = []
-        for name in self.present:
-            mail = self.mail[name]
-            is_in_time, has_moved = not mail.lacks(round_), mail.newest > mail.seen
-            news = mail.take(round_)
-            mail.seen, mail.is_late = mail.newest, not (is_in_time or mail.is_settled)
-            # A neighbour with which no task is shared says nothing but how far it is.
-            if is_in_time or (has_moved and not self.ends.reach(name)):
-                self._heard_since.add(name)
-            if news is not None and self._hear(name, news, check, now):
+        self.heard, rest = self.ends.open_letters(self.mail, self.present, round_, self._bounds)
+        for name, news in rest:
+            if self._hear(name, news, check, now):
                 self.heard.append(name)
-                self._heard_since.add(name)
+                self.mail[name].is_heard = True
         self.residual = self.ends.take_in()
         if not self.ends.are_short:
             self._check_estimates()
@@ -238,9 +220,9 @@ class Node(Answers):
         self.certifier.look(is_calm, now + self.timing.round_seconds)
         self.is_settled = is_calm and self._is_at_rest
 
-    def _hear(self, name: str, news: News | Numbers, check: int, now: float) -> bool:
+    def _hear(self, name: str, news: Letter, check: int, now: float) -> bool:
         """Have what a neighbour told taken in, if the data allow it; return whether."""
-        bare = news if isinstance(news, Numbers) and not self.veil.is_noisy else None
+        bare = news if isinstance(news, boxes.Numbers) and not self.veil.is_noisy else None
         if bare is not None and self.ends.hear_numbers(name, bare, self._bounds):
             self.mail[name].n_odd = 0
             return True
@@ -250,7 +232,7 @@ class Node(Answers):
         self.ends.hear(name, news)
         return True
 
-    def _is_allowed(self, name: str, news: News | Numbers, now: float) -> bool:
+    def _is_allowed(self, name: str, news: Letter, now: float) -> bool:
         """Whether the data allow what a neighbour told; who goes on so is barred for a while."""
         mail, why = self.mail[name], "its values are larger than the data allow"
         if self.ends.is_allowed(name, news, self._bounds):
@@ -288,7 +270,7 @@ class Node(Answers):
         if check:
             self.balancer.tally()
 
-    def _measure(self, name: str, news: News | Numbers, check: int) -> None:
+    def _measure(self, name: str, news: Letter, check: int) -> None:
         if check:
             self.balancer.note(self.ends.compare(name, news, check), check)
 
@@ -344,14 +326,11 @@ class Node(Answers):
         if self.residual > self.certifier.residual_tol:
             self.calm = 0
             return
-        waited = [name for name in self.present if not self.mail[name].is_settled]
-        if all(name in self._heard_since for name in waited):
-            self.calm = 1 + min([self.calm, *(self.mail[name].calm for name in waited)])
-            self._heard_since.clear()
+        self.calm = boxes.count_calm(self.mail, self.present, self.calm)
 
     def take(self, peer: str, data: bytes, now: float) -> bool:
         """Check a message from the neighbour at the other end of a link, and keep it."""
-        if self.inbox.take_numbers(peer, data, now):
+        if self.inbox.take_numbers(peer, data, now, self.round):
             if self.is_settled:
                 self._look_up(peer)
             return True

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from dtsvm.kernel import boxes
 from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.inbox import digest
 from dtsvm.runtime.agent.node.mail import Mail
@@ -19,14 +21,15 @@ ROUND_TAG = 0x30  # field 6, a varint
 
 
 class _Round(NamedTuple):
-    """What was told in a round, packed, and the roster it was made for."""
+    """What was told in a round, where in each message the values are, and for which roster."""
 
     round: int
     roster: int
     told: dict[str, bytes]
+    places: dict[str, slice]
 
 
-_NOTHING = _Round(-1, -1, {})
+_NOTHING = _Round(-1, -1, {}, {})
 
 
 @dataclass
@@ -52,9 +55,12 @@ class Outbox:
 
     def __post_init__(self) -> None:
         self._who: tuple[tuple[int, int], bytes] = ((-1, -1), b"")
-        self._standing: tuple[tuple[int, bool], bytes] = ((-1, False), b"")
         self._head: tuple[int, tuple[int, bool]] = (-1, (0, False))
         self._before, self._last = _NOTHING, _NOTHING
+        self._framed: tuple[Any, ...] = ()  # for what
+        self._told: Mapping[str, Pieces] | None = None  # as framed
+        self._frames: dict[str, Pieces] = {}  # all of every message but its round
+        self._places: dict[str, slice] = {}  # of values in them
 
     def messages(
         self, incarnation: int, round_: int, standing: tuple[int, bool], told: dict[str, Pieces]
@@ -63,27 +69,38 @@ class Outbox:
 
         `standing` is what it says of its calm, and whether it has settled.
         """
-        packed = {name: b"".join(pieces) for name, pieces in told.items()}  # they will change
-        if round_ != self._last.round:
-            self._before, self._last = self._last, _Round(round_, self.roster.digest, packed)
         self._head = incarnation, standing
-        return self._write(round_, packed)
+        out = self._write(round_, told)
+        if round_ != self._last.round:
+            last = _Round(round_, self.roster.digest, out, self._places)
+            self._before, self._last = self._last, last
+        return out
 
-    def _write(self, round_: int, told: dict[str, bytes]) -> dict[str, bytes]:
-        incarnation, standing = self._head
-        roster, parcels = self.roster.digest, self.sums.parcels
+    def _write(self, round_: int, told: Mapping[str, Pieces]) -> dict[str, bytes]:
+        roster, changes = self.roster.digest, self.sums.changes
+        count = boxes.counted(ROUND_TAG, round_)
+        wanted = (*self._head, roster, changes, len(count), len(self.mail))
+        if wanted != self._framed or told is not self._told:
+            self._frame(told, len(count))
+            self._framed, self._told = wanted, told
+        out, behind = boxes.write(self.mail, self._frames, count, roster)
+        for name in behind:
+            out[name] += self._news(self.mail[name])
+        return out
+
+    def _frame(self, told: Mapping[str, Pieces], n_count: int) -> None:
+        """Write all of every message but its round and what news there are."""
+        incarnation, (calm, is_settled) = self._head
+        roster = self.roster.digest
         if self._who[0] != (incarnation, roster):
             self._who = (incarnation, roster), self._same(incarnation, roster)
-        if self._standing[0] != standing:
-            now = wire.Message(calm=standing[0], is_settled=standing[1])
-            self._standing = standing, now.SerializeToString()
-        top = self._who[1] + _counted(round_) + self._standing[1]
-        out = {}
-        for name, mail in self.mail.items():
-            is_told = mail.roster_digest == roster and mail.heard_at is not None
-            news = b"" if is_told else self._news(mail)
-            out[name] = b"".join((top, told.get(name, b""), parcels(name), news))
-        return out
+        now = wire.Message(calm=calm, is_settled=is_settled).SerializeToString()
+        begin = len(self._who[1]) + n_count + len(now)
+        self._frames, self._places = {}, {}
+        for name in self.mail:
+            values = told.get(name, [])
+            self._frames[name] = [self._who[1], b"", now, *values, self.sums.parcels(name)]
+            self._places[name] = slice(begin, begin + sum(map(len, values)))
 
     def earlier(self, names: list[str]) -> dict[str, bytes]:
         """Return what was told in the round before, for those that have not been heard since.
@@ -96,7 +113,9 @@ class Outbox:
         if not behind or round_ < 1:
             return {}
         is_good = (self._before.round, self._before.roster) == (round_, self.roster.digest)
-        messages = self._write(round_, self._before.told if is_good else {})
+        told, places = self._before.told, self._before.places
+        again: dict[str, Pieces] = {name: [told[name][places[name]]] for name in told}
+        messages = self._write(round_, again if is_good else {})
         return {name: messages[name] for name in behind}
 
     def _same(self, incarnation: int, roster_digest: int) -> bytes:
@@ -124,19 +143,3 @@ class Outbox:
         """Whether a neighbour has the same roster, and every sum that is here for it."""
         has_roster = self.mail[name].roster_digest == self.roster.digest
         return has_roster and not self.sums.is_owed(name)
-
-
-def _counted(round_: int) -> bytes:
-    """Return the field of the round as protobuf writes it, in every message anew.
-
-    >>> wire.Message.FromString(_counted(300)).round, _counted(0)
-    (300, b'')
-    """
-    if not round_:
-        return b""
-    out = [ROUND_TAG]
-    while round_ > 127:
-        out.append(round_ & 127 | 128)
-        round_ >>= 7
-    out.append(round_)
-    return bytes(out)

@@ -28,7 +28,7 @@ class Packer:
         self._places: dict[str, list[int]] = {}  # ends, by neighbour
         self._pieces: dict[str, Pieces] = {}  # all that neighbours are told
 
-    def pack(self, check: int, wants: Callable[[str], bool]) -> dict[str, Pieces]:
+    def pack(self, check: int, age: int, wants: Callable[[str, int], bool]) -> dict[str, Pieces]:
         """Return q of every end, by neighbour; x and z to those who want them for a check.
 
         Pieces of a message are put one after another; numbers stay where the ends have them.
@@ -40,7 +40,9 @@ class Packer:
         if not check:
             return self._pieces
         return {
-            name: [self._measured(i, check) for i in self._places[name]] if wants(name) else pieces
+            name: [self._measured(i, check) for i in self._places[name]]
+            if wants(name, age)
+            else pieces
             for name, pieces in self._pieces.items()
         }
 

@@ -12,18 +12,17 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dtsvm.kernel import compiled
+from dtsvm.kernel import boxes
 from dtsvm.runtime.agent.node.refuse import NUMBER, News, Told
 from dtsvm.runtime.agent.node.roster import Pair
 
-__all__ = ["Numbers", "Pattern", "read_varint"]
+__all__ = ["Letter", "Pattern", "read_varint"]
 
 ROUND, VALUES, NUMBERS = 6, 11, 6  # fields of a message, and of a value in it
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
+Letter = News | boxes.Numbers  # what a message told, read whole or by a pattern
 Field = tuple[int, int, int]  # its number, and where its content begins and ends
-_new = tuple.__new__  # of a named tuple, without a detour
 
 
 class Hole(NamedTuple):
@@ -36,14 +35,27 @@ class Hole(NamedTuple):
     penalty: bytes
 
 
-class Pattern(NamedTuple):
-    """What is the same in many messages of a neighbour."""
+class Pattern(boxes.Like):
+    """What is the same in many messages of a neighbour.
 
-    known: tuple[int, int]  # roster and sums for which it was checked
-    round: tuple[int, int]
-    holes: list[Hole]
-    places: NDArray[np.int64]  # where the holes are, (n, 2)
-    like: Any  # the message that was checked, and these, for compiled code
+    Parameters
+    ----------
+    known : (int, int)
+        Roster and sums for which it was checked.
+    data : bytes
+        The message that was checked.
+    round_at : (int, int)
+        Where its round is.
+    holes : list of Hole
+        Where its numbers are.
+    """
+
+    def __init__(
+        self, known: tuple[int, int], data: bytes, round_at: tuple[int, int], holes: list[Hole]
+    ) -> None:
+        self.holes = holes
+        self.at = np.array([hole[:2] for hole in holes], np.int64).reshape(-1, 2)
+        super().__init__(known, data, round_at, self.at)
 
     @classmethod
     def of(cls, data: bytes, message: Any, news: News, known: tuple[int, int]) -> Pattern | None:
@@ -64,32 +76,16 @@ class Pattern(NamedTuple):
             Hole(*place, pair, told.numbers.shape, told.penalty)
             for place, (pair, told) in zip(numbers, news.values.items(), strict=True)
         ]
-        places = np.array(numbers, np.int64).reshape(-1, 2)
-        return cls(known, round_, holes, places, compiled.Like(data, round_, places))
+        return cls(known, data, round_, holes)
 
-    def read(self, data: bytes) -> Numbers | None:
-        """Return what a message says if it is one of these and its numbers are finite."""
-        found = compiled.read_like(data, self.like)
-        return None if found is None else _new(Numbers, (*found, data, self))
-
-
-class Numbers(NamedTuple):
-    """A message read by a pattern: its numbers stay where they came until they are used."""
-
-    round: int
-    squares: list[float]
-    data: bytes
-    pattern: Pattern
-
-    @property
-    def values(self) -> dict[Pair, Told]:
-        """What `News` has: the values by (the sender's task, the receiver's task)."""
+    def told(self, numbers: boxes.Numbers) -> dict[Pair, Told]:
+        """Return what `News` has: the values by (the sender's task, the receiver's task)."""
         out = {}
         for (begin, end, pair, shape, penalty), square in zip(
-            self.pattern.holes, self.squares, strict=True
+            self.holes, numbers.squares, strict=True
         ):
-            numbers = np.frombuffer(self.data[begin:end], NUMBER).reshape(shape)
-            out[pair] = Told(numbers, penalty, 0, square)
+            found = np.frombuffer(numbers.data[begin:end], NUMBER).reshape(shape)
+            out[pair] = Told(found, penalty, 0, square)
         return out
 
 

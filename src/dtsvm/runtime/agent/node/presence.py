@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field
 
+from dtsvm.kernel import boxes
 from dtsvm.runtime.agent.node.entry import MOST_STAMP, Entry
 from dtsvm.runtime.agent.node.holdings import Holdings
 from dtsvm.runtime.agent.node.identity import Identity
@@ -84,13 +85,9 @@ class Presence:
         Neighbours are heard or fall silent, and rosters come; all else is told to `announce`.
         """
         roster, heard = self._announced
-        if roster != self.roster.digest or len(heard) != len(self.mail):
+        if roster != self.roster.digest:
             return False
-        latest = now - self.timing.evict_seconds
-        for mail, was_heard in zip(self.mail.values(), heard, strict=True):
-            if (mail.heard_at is not None and mail.heard_at >= latest) != was_heard:
-                return False
-        return True
+        return boxes.are_heard(self.mail, heard, now - self.timing.evict_seconds)
 
     def remember(self, old: Entry) -> None:
         """Compare what the others remember of this node with what its checkpoint knows."""

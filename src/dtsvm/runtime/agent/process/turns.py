@@ -37,6 +37,7 @@ class Turns:
         self._kept_at = self._begun_at = self._watched_at = 0.0
         self._busy = 0.0  # seconds of arithmetic
         self._is_heavy = False  # so that a solve runs beside the event loop
+        self._is_kept = False  # every round: what a budget was spent on must not be lost
         self._is_in_round = False  # only a complete round is then worth waking up for
         self._is_waiting = False  # for others to meet, or for a sum
         self._patience = Patience(self.node)
@@ -93,6 +94,7 @@ class Turns:
         started = time.monotonic()
         rows = self.node.state.tables.rows
         self._is_heavy = self.node.n_features * len(rows) > HEAVY_WORK
+        self._is_kept = self.node.veil.is_noisy
         async with self._lock:
             self.node.open(started)
             if self._is_heavy:
@@ -115,15 +117,14 @@ class Turns:
 
     def _rests(self) -> bool:
         """Whether there is nothing to compute; then the model is written before anything else."""
-        is_done = self.node.is_settled or (self.max_rounds is not None and self._is_at_limit)
+        is_done = self.node.is_settled or self._is_at_limit
         if is_done and not self._is_tried:
             self._is_tried = True
             self._write()
         return is_done
 
     def _is_keeping_due(self, now: float) -> bool:
-        is_due = now - self._kept_at > self.node.timing.checkpoint_seconds
-        return is_due or self.node.veil.is_noisy  # what a budget was spent on must not be lost
+        return self._is_kept or now - self._kept_at > self.node.timing.checkpoint_seconds
 
     def _tell(self, messages: dict[str, bytes], started: float) -> None:
         """Send a round's messages; from now on the others' are waited for."""
@@ -150,7 +151,9 @@ class Turns:
         self._end(now)
         is_other = self._is_heavy or node.state.is_stale or self._lock.locked()
         is_due = self._is_leaving or self._is_keeping_due(now)
-        if self._rests() or is_other or is_due or node.is_balancing(now) or self._rests():
+        is_done = node.is_settled or self._is_at_limit
+        if is_done or is_other or is_due or node.is_balancing(now) or node.is_settled:
+            self._rests()
             self._news.set()
             return
         started = time.monotonic()

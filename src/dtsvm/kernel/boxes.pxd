@@ -1,0 +1,64 @@
+# The C types of boxes.py.
+cimport cython
+
+ctypedef Py_ssize_t Int
+ctypedef long long Count
+ctypedef const unsigned char* Text
+
+cdef double INF
+
+cdef class Like:
+    cdef readonly tuple known
+    cdef readonly bytes like
+    cdef const long long[:, ::1] places
+    cdef readonly Int begin, end
+
+@cython.final
+cdef class Numbers:
+    cdef readonly Count round
+    cdef readonly list squares
+    cdef readonly bytes data
+    cdef readonly Like pattern
+
+cdef class Box:
+    cdef public Count newest, seen, applied, empty, calm, n_odd
+    cdef public bint is_settled, is_late, is_heard
+    cdef public object heard_at, roster_digest
+    cdef public Like pattern
+    cdef public double barred_until
+    cdef Count one_round, other_round
+    cdef object one, other
+
+cdef void put_in(Box box, Count round_, object news, object now, bint has_values)
+@cython.locals(newest=Count, is_here=bint)
+cpdef bint is_lacking(Box box, Count round_) except -1
+@cython.locals(is_one=bint, found=Count)
+cdef object take_out(Box box, Count round_)
+
+@cython.locals(pattern=Like, news=Numbers)
+cpdef bint take_numbers(Box box, bytes data, double now, tuple known, Count most) except -1
+@cython.locals(begin=Int, end=Int, n=Int, shift=Int, at=Int, i=Int, round_=Count, byte=Count, total=double, text=Text, known=Text)
+cpdef Numbers read_like(bytes data, Like like)
+@cython.locals(at=Int, i=Int, stop=Int, is_hole=bint, is_round_due=bint)
+cdef bint is_like(Text data, Text known, Int n, Like like) noexcept nogil
+@cython.locals(value=double)
+cdef inline double number_at(Text data, Int at) noexcept nogil
+@cython.locals(s=double[4], at=Int, k=Int, whole=Int, value=double)
+cdef double sum_of_squares(Text data, Int begin, Int end) noexcept nogil
+@cython.locals(at=Int, is_so=bint)
+cdef bint are_finite(Text data, Int begin, Int end) noexcept nogil
+
+@cython.locals(box=Box)
+cpdef Count newest_of(dict boxes, list names, Count least) except? -1
+@cython.locals(box=Box, i=Int, is_so=bint)
+cpdef bint are_heard(dict boxes, list heard, double latest) except -1
+@cython.locals(box=Box, is_waited=bint, has_letters=bint)
+cpdef bint is_complete(dict boxes, list names, Count round_, bint is_settled) except -1
+@cython.locals(box=Box, numbers=Numbers, heard=list, rest=list, way=tuple, is_in_time=bint, has_moved=bint, is_known=bint)
+cpdef tuple open_letters(dict boxes, list names, Count round_, dict ways, object bounds, object hear)
+@cython.locals(box=Box, least=Count)
+cpdef Count count_calm(dict boxes, list names, Count calm) except? -1
+@cython.locals(box=Box, pieces=list, out=dict, behind=list)
+cpdef tuple write(dict boxes, dict frames, bytes count, object roster)
+@cython.locals(out=bytearray)
+cpdef bytes counted(Int tag, Count value)

@@ -55,6 +55,7 @@ class State:
         self._elsewhere = Elsewhere()
         self._is_light = False
         self._plan: Plan | None = None
+        self.is_stale = True  # something changed since `prepare`
 
     # Changes
 
@@ -180,7 +181,7 @@ class State:
         self.before += self.age
         self.age = 0
         self.snapshots.forget()
-        self._plan = None
+        self._plan, self.is_stale = None, True
 
     # What follows
 
@@ -190,14 +191,10 @@ class State:
         return self.before >= WARM
 
     @property
-    def is_stale(self) -> bool:
-        """Whether something changed since `prepare`."""
-        return self._plan is None
-
-    @property
     def plan(self) -> Plan:
         """What follows from who is here now."""
-        self.prepare()
+        if self._plan is None:
+            self.prepare()
         assert self._plan is not None
         return self._plan
 
@@ -212,6 +209,7 @@ class State:
         self._plan = derive(
             tables, self.settings, self._elsewhere, parts, has_offset, self._is_light
         )
+        self.is_stale = False
         if self._is_light and not self.before:
             self.iterates.lighten(tables.agents.used)
         self.iterates.merge_levels(self._plan.parts)

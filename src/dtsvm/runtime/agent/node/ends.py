@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dtsvm.kernel import boxes, compiled
+from dtsvm.problem import Settings
 from dtsvm.rounds import State
+from dtsvm.rounds.plan import Plan
 from dtsvm.rounds.state import ACCURACY
 from dtsvm.runtime.agent.node.bounds import Bounds
 from dtsvm.runtime.agent.node.holdings import Holding
@@ -52,7 +54,7 @@ class Ends:
         self.halves: dict[Key, int] = {}
         self.ends: list[End] = []
         self._place: dict[str, list[int]] = {}
-        self._kept_job: Any = None
+        self._job = _make_job(state.settings)  # one is enough for all rounds
         self._most: tuple[Any, Any, list[float]] = (None, None, [])  # ‖q‖² of each end
         self._ways: dict[str, Way] = {}  # by neighbour
         self._longest = np.zeros(0, np.int64), np.zeros(0)
@@ -188,27 +190,25 @@ class Ends:
         Where rows may be looked at no more, or nobody would be told, x stays as it was told last.
         """
         plan = self.state.plan
-        arrays = plan.rows, plan.agents, plan.ends
+        if self.veil.is_noisy:
+            self._solve_covered(plan)
+        else:
+            self._step(plan, plan.used)
+        compiled.send(self._across, plan.agents, plan.ends)
+
+    def _solve_covered(self, plan: Plan) -> None:
         some = self.veil.spend(self.state, plan.used, len(self.ends))
         if len(some):
             try:
-                compiled.local_steps(some, *arrays, plan.work, self._job(), self.state.age)
+                self._step(plan, some)
                 self.veil.cover(self.state, some)
             except BaseException:
                 self.veil.give_up(self.state)
                 raise
-        compiled.send(self._across, plan.agents, plan.ends)
 
-    def _job(self) -> Any:
-        """What compiled code must know of the iteration; one is enough for all rounds."""
-        if self._kept_job is None:
-            settings = self.state.settings
-            pace = dict.fromkeys(("age", "begun", "next_look", "has_checks"), 0.0)
-            pace |= dict.fromkeys(("residual_tol", "gap_tol", "heavy", "long"), 0.0)
-            pace |= {**ACCURACY[settings.local], "kappa": settings.relaxation}
-            nothing = np.zeros((0, 6)), np.zeros((0, 0, 2), np.uint8)
-            self._kept_job = compiled.Job(*nothing, pace)
-        return self._kept_job
+    def _step(self, plan: Plan, some: NDArray[np.int64]) -> None:
+        work, age = plan.work, self.state.age
+        compiled.local_steps(some, plan.rows, plan.agents, plan.ends, work, self._job, age)
 
     def compare(self, neighbour: str, news: Letter, check: int) -> list[int]:
         """Measure the ends that were told x and z for a check; return their slots."""
@@ -336,9 +336,17 @@ class Ends:
         """Set z ← (1 − κ) z + κ q where something was heard; return the worst residual."""
         plan = self.state.plan
         if not self.veil.stirs:
-            return float(compiled.take_in(self._across, plan.agents, plan.ends, self._job()))
+            return float(compiled.take_in(self._across, plan.agents, plan.ends, self._job))
         slots = self._across.arrays["slots"]
         before = self.state.tables.ends["state"][slots]
-        worst = float(compiled.take_in(self._across, plan.agents, plan.ends, self._job()))
+        worst = float(compiled.take_in(self._across, plan.agents, plan.ends, self._job))
         self.veil.stir(self.state, slots, before)
         return worst
+
+
+def _make_job(settings: Settings) -> Any:
+    """Return what compiled code must know of the iteration."""
+    pace = dict.fromkeys(("age", "begun", "next_look", "has_checks"), 0.0)
+    pace |= dict.fromkeys(("residual_tol", "gap_tol", "heavy", "long"), 0.0)
+    pace |= {**ACCURACY[settings.local], "kappa": settings.relaxation}
+    return compiled.Job(np.zeros((0, 6)), np.zeros((0, 0, 2), np.uint8), pace)

@@ -205,8 +205,9 @@ class Node(Answers):
         """Take in what was heard, and see whether all is calm."""
         if self.state.is_stale:  # a task left or rows came while waiting: the round is void
             return
-        check, round_ = self.balancer.coming(self._age), self.round
-        self.heard, rest = self.ends.open_letters(self.mail, self.present, round_, self._bounds)
+        age, present = self._age, self.presence.present
+        check = self.balancer.coming(age)
+        self.heard, rest = self.ends.open_letters(self.mail, present, self.round, self._bounds)
         for name, news in rest:
             if self._hear(name, news, check, now):
                 self.heard.append(name)
@@ -214,8 +215,8 @@ class Node(Answers):
         self.residual = self.ends.take_in()
         if not self.ends.are_short:
             self._check_estimates()
-        self._grow_older(check, now)
-        self._count_calm()
+        self._grow_older(age, check, now)
+        self._count_calm(present)
         is_calm = self._is_calm
         self.certifier.look(is_calm, now + self.timing.round_seconds)
         self.is_settled = is_calm and self._is_at_rest
@@ -257,9 +258,8 @@ class Node(Answers):
                 self.residual = float("inf")
                 return
 
-    def _grow_older(self, check: int, now: float) -> None:
+    def _grow_older(self, age: int, check: int, now: float) -> None:
         """Count the round, and begin a check if it is time."""
-        age = self._age
         if age == self.state.age + 1:
             take_snapshot(self.state)
         self.state.age = max(age, 0)
@@ -316,7 +316,7 @@ class Node(Answers):
         is_known = self.scaler.is_known and self.handover.is_known  # all that it depends on
         return self.veil.is_noisy or is_known
 
-    def _count_calm(self) -> None:
+    def _count_calm(self, present: list[str]) -> None:
         """C ← 1 + min(c, c of the neighbours) while calm: c turns of calm as far as c links.
 
         A turn ends when every neighbour has been heard since the last, so that lost messages slow
@@ -326,7 +326,7 @@ class Node(Answers):
         if self.residual > self.certifier.residual_tol:
             self.calm = 0
             return
-        self.calm = boxes.count_calm(self.mail, self.present, self.calm)
+        self.calm = boxes.count_calm(self.mail, present, self.calm)
 
     def take(self, peer: str, data: bytes, now: float) -> bool:
         """Check a message from the neighbour at the other end of a link, and keep it."""

@@ -126,7 +126,7 @@ class Process(Turns):
     async def _go_on(self) -> None:
         """Do a round, or rest; survive whatever happens in it."""
         try:
-            if self.node.is_settled or self._is_at_limit:
+            if self._is_done:
                 await self._rest()
             else:
                 await self._round()

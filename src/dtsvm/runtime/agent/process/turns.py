@@ -67,8 +67,10 @@ class Turns:
     # A round
 
     @property
-    def _is_at_limit(self) -> bool:
-        return self.max_rounds is not None and self.node.round >= self.max_rounds
+    def _is_done(self) -> bool:
+        """Whether there is nothing to compute."""
+        is_at_limit = self.max_rounds is not None and self.node.round >= self.max_rounds
+        return self.node.is_settled or is_at_limit
 
     def hear(self, peer: str, data: bytes) -> None:
         """Take a message from the transport; the one that completes a round begins the next."""
@@ -117,7 +119,7 @@ class Turns:
 
     def _rests(self) -> bool:
         """Whether there is nothing to compute; then the model is written before anything else."""
-        is_done = self.node.is_settled or self._is_at_limit
+        is_done = self._is_done
         if is_done and not self._is_tried:
             self._is_tried = True
             self._write()
@@ -151,8 +153,7 @@ class Turns:
         self._end(now)
         is_other = self._is_heavy or node.state.is_stale or self._lock.locked()
         is_due = self._is_leaving or self._is_keeping_due(now)
-        is_done = node.is_settled or self._is_at_limit
-        if is_done or is_other or is_due or node.is_balancing(now) or node.is_settled:
+        if self._is_done or is_other or is_due or node.is_balancing(now) or node.is_settled:
             self._rests()
             self._news.set()
             return

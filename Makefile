@@ -48,7 +48,7 @@ variants: $(READY)  ## A fast part of the tests on every other build of the kern
 	PATH="$(CURDIR)/$(BIN):$$PATH" meson setup --reconfigure -Dbounds_checks=true $(CHECKED) > /dev/null
 	PATH="$(CURDIR)/$(BIN):$$PATH" meson compile -C $(CHECKED) > /dev/null
 	DTSVM_KERNEL=$$(ls $(CURDIR)/$(CHECKED)/rounds.*.so) $(PYTEST) $(KERNEL_TESTS)
-	DTSVM_KERNEL=python DTSVM_EXAMPLES=0.1 $(PYTEST) tests/kernel tests/rounds/test_rows.py tests/rounds/test_blocks.py
+	DTSVM_KERNEL=python DTSVM_EXAMPLES=0.1 $(PYTEST) -n auto tests/kernel tests/rounds/test_rows.py tests/rounds/test_blocks.py
 
 docs: $(READY)  ## The documentation: built offline, every example run, every link checked
 	$(PIP) --no-build-isolation -e ".[docs]"

@@ -1,8 +1,8 @@
 """Six real agents with mutual TLS: rounds until certified, beside those of a session.
 
-    python -m benchmarks.agent_settling [--seeds 20] [--loss 0.3] [ring complete line]
+    python -m benchmarks.agent_settling [--calm 5] [--seeds 20] [--loss 0.3] [ring complete line]
 
-First each network undisturbed. Then, seed by seed and network by network in turn, messages are lost
+First each network undisturbed, with rows of several seeds. Then, seed by seed and network by network in turn, messages are lost
 and every agent is killed (-9) once and started again while it trains. A line each: rounds, counted
 from when the last was started again, those of a session without and with as much loss, and both
 ratios; the worst certified gap; the distance of the farthest agent from the optimum.
@@ -91,6 +91,7 @@ def line(shape: str, seed: int, found: tuple[float, ...]) -> str:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser()
+    parser.add_argument("--calm", type=int, default=5, help="seeds undisturbed")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--loss", type=float, default=0.3)
     parser.add_argument("shapes", nargs="*", default=list(SHAPES))
@@ -98,7 +99,9 @@ def main() -> None:
     print("undisturbed")
     print("network    seed  rounds  session  ratio    lossy  ratio       gap       off")
     for shape in asked.shapes:
-        print(line(shape, 0, settle(shape, 0, 0.0, is_disturbed=False)), flush=True)
+        for seed in range(asked.calm):
+            found = settle(shape, seed, 0.0, is_disturbed=False)
+            print(line(shape, seed, found), flush=True)
     print(f"{asked.loss:.0%} of the messages lost, every agent killed once")
     good, ratios = 0, []
     for seed in range(asked.seeds):

@@ -70,8 +70,8 @@ class Carrier:
         for name, node in list(self.nodes.items()):
             if name not in self.begun and node.may_begin(self.now):
                 self.begun.add(name)
-            is_idle = name not in self.begun or node.is_settled or name in self.working
-            if is_idle or node.round >= self.last or node.is_balancing(self.now):
+            is_idle = name not in self.begun or name in self.working or node.round >= self.last
+            if is_idle or node.is_balancing(self.now) or node.is_settled:
                 self.deliver(name, node.outbox.earlier(node.present))
                 self.deliver(name, node.hello(self.now))
             else:

@@ -51,7 +51,7 @@ def test_agents_that_balance_equal_memory_to_rounding(shape, tasks):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("settings", [FIXED, {"C": 0.1, "tol": 1e-300}])
+@pytest.mark.parametrize("settings", [{**FIXED, "tol": 1e-300}, {"C": 0.1, "tol": 1e-300}])
 def test_loss_costs_time_but_no_round_of_who_waits(shape, settings):
     """Who waits says the last two rounds again, so that each is taken in once and in its turn."""
     network = SHAPES[shape](NAMES)

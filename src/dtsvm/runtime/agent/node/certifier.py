@@ -40,6 +40,8 @@ WIDE = ("pull", "room")
 CLASSES = ("positive", "negative")
 FIRST_MILESTONE = 64
 ROUNDING = 1e-9
+WORTH_WAITING = 5.0  # times what is allowed that the last gap was at most, to wait for the next
+LOUDEST = 2.0  # times the residual of all together that one node's is, about
 NEAR = 4.0  # residuals, and links between them, by which the answer may differ from an agent's own
 
 
@@ -70,6 +72,8 @@ class _Look:
     next_look: float = 0.0
     milestone: int = FIRST_MILESTONE
     taken: int = 0  # the last sum that was used
+    begun: int = 0  # when the last sums were, of one's own rounds
+    over: float = 1.0  # how many times too large the last gap was
     is_good: bool = False
     common: Floats = field(default_factory=lambda: np.zeros(0))
     specific: Floats = field(default_factory=lambda: np.zeros((0, 0)))
@@ -77,6 +81,11 @@ class _Look:
     mine: dict[str, Floats] = field(default_factory=dict)  # what the rows here added to them
     answer: Answer | None = None
     first: Answer | None = None  # that was good
+
+    @property
+    def soonest(self) -> float:
+        """When it follows a neighbour that looks already: nobody can have it look all the time."""
+        return 0.5 * (self.begun + self.next_look)
 
 
 class Certifier:
@@ -102,6 +111,7 @@ class Certifier:
         self._seen = -1  # sums as last looked at
         self._next_look = self._next_if_calm = 0.0  # when something is due
         self.residual_tol = residual_tol(state.settings.tol)  # at which a certificate is worth it
+        self.calm_tol = LOUDEST * self.residual_tol  # the same, of what one node sees
 
     def begin(self, teams: list[Team]) -> None:
         """Begin anew after the network has changed."""
@@ -183,10 +193,12 @@ class Certifier:
                 continue
             if not self.veil.may_end(team.agents):
                 continue
-            if is_due or is_milestone or wave.is_called:
+            if is_due or is_milestone or (wave.is_called and age >= look.soonest):
                 while look.milestone <= age:
                     look.milestone *= 2
-                self._until = until if is_due else self._until
+                look.begun = age
+                if is_due and look.over <= WORTH_WAITING:
+                    self._until = until
                 self._add(wave, self._found(team))
         self.follow()
         bad = [look for look in self._looks.values() if not look.is_good]
@@ -195,7 +207,10 @@ class Certifier:
 
     def is_waiting(self, now: float) -> bool:
         """Whether certificates are being made that may be ready in time."""
-        return now < self._until and any(self._wave(team).is_open for team in self.teams)
+        if now >= self._until:
+            return False
+        looks = [(self._wave(team), self._looks[team.group]) for team in self.teams]
+        return any(wave.is_open or wave.done > look.taken for wave, look in looks)
 
     def follow(self) -> None:
         """Use the totals that have come."""
@@ -304,14 +319,17 @@ class Certifier:
     # What follows
 
     def _judge(self, team: Team, look: _Look) -> None:
-        """Say how good the answer is; if not good enough, wait the longer the worse it is."""
-        age = self._n_rounds
+        """Say how good the answer is; if not good enough, wait the longer the worse it is.
+
+        As `kernel.conclude` does; all looked at the same time, so all will again.
+        """
         share = np.array(team.members) / sum(team.members)
         tally = Tally(**{name: look.sums[name] for name in Tally._fields})
         found = certify(tally, look.common, look.specific, share, self._reg(team))
         if not self._is_possible(look, found):
             self.n_lies += 1
-            look.next_look = age + max(2.0, floor(0.2 * age))
+            look.over = inf
+            look.next_look = look.begun + max(2.0, floor(0.2 * look.begun))
             return
         look.answer = self._answer(team, look, found)
         least = max(found.bound, 1e-6 * min(float(look.sums["box"][0]), team.weight), 1e-300)
@@ -320,8 +338,9 @@ class Certifier:
         look.is_good = worst <= allowed and self._is_near(team, look)
         if look.is_good and look.first is None:
             look.first = look.answer
-        over = min(max(worst / allowed, 1.0), 100.0) if worst < inf else 100.0
-        look.next_look = age + max(2.0, floor((0.05 + 0.15 * log10(over)) * age))
+        look.over = min(max(worst / allowed, 1.0), 100.0) if worst < inf else 100.0
+        wait = floor((0.02 + 0.15 * log10(look.over)) * look.begun)
+        look.next_look = look.begun + max(2.0, wait)
 
     def _answer(self, team: Team, look: _Look, found: Certificate | None) -> Answer:
         tasks = zip(team.agents.tolist(), team.task_of, strict=True)

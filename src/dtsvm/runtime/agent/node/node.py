@@ -37,7 +37,7 @@ from dtsvm.runtime.agent.node.pack import Packer, Pieces
 from dtsvm.runtime.agent.node.pattern import Letter
 from dtsvm.runtime.agent.node.refuse import MOST_COUNT
 from dtsvm.runtime.agent.node.scaling import Scaler
-from dtsvm.runtime.agent.node.summing import CERTIFICATE, Summing
+from dtsvm.runtime.agent.node.summing import Summing
 from dtsvm.runtime.agent.node.timing import Timing
 
 __all__ = ["Node", "Timing"]
@@ -276,8 +276,11 @@ class Node(Answers):
 
     def is_balancing(self, now: float) -> bool:
         """Whether a sum is under way that everybody near waits for."""
+        if self.certifier.is_waiting(now):
+            self.follow()
         is_certifying = self.certifier.is_waiting(now)
-        if self.state.is_stale or not (is_certifying or self.balancer.is_waiting(now)):
+        is_resting = self.state.is_stale or self.is_settled
+        if is_resting or not (is_certifying or self.balancer.is_waiting(now)):
             return False
         if any(self._goes_on(name) for name in self.present):
             return False
@@ -286,11 +289,7 @@ class Node(Answers):
                 for news in self.mail[name].letters.values():
                     self._measure(name, news, self.balancer.check)
             self.balancer.tally()
-        self.follow()
-        is_certifying = self.certifier.is_waiting(now) and not any(
-            self.sums.is_behind(name, CERTIFICATE) for name in self.present
-        )
-        return not self.is_settled and (is_certifying or self.balancer.is_waiting(now))
+        return is_certifying or self.balancer.is_waiting(now)
 
     def _goes_on(self, name: str) -> bool:
         """Whether a neighbour does not wait for a sum, and has not got it either."""
@@ -323,7 +322,7 @@ class Node(Answers):
         it down and do not break it. A settled neighbour has counted far enough and counts no
         further, so it is left out.
         """
-        if self.residual > self.certifier.residual_tol:
+        if self.residual > self.certifier.calm_tol:
             self.calm = 0
             return
         self.calm = boxes.count_calm(self.mail, present, self.calm)

@@ -126,11 +126,6 @@ class Summing:
         names = self._around.get(neighbour, ())
         return any(self.waves[name].is_known_to(neighbour) for name in names)
 
-    def is_behind(self, neighbour: str, kind: str) -> bool:
-        """Whether a neighbour has not begun a sum of this kind that this node waits for."""
-        waves = [self.waves[name] for name in self._around.get(neighbour, ()) if name[0] == kind]
-        return any(wave.is_open and wave.works_at(neighbour) < wave.wanted for wave in waves)
-
     def waits_for(self) -> list[str]:
         """Return the neighbours whose part of a sum this node waits for."""
         return sorted({name for wave in self.waves.values() for name in wave.lacks()})

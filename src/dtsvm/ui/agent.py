@@ -20,7 +20,6 @@ from dtsvm.select import choosing_at_node
 from dtsvm.svm.model_file import save_model
 
 try:
-    from dtsvm.runtime.agent.node.agreed import Agreed
     from dtsvm.runtime.agent.node.asking import Asking
     from dtsvm.runtime.agent.node.calibrating import Calibrating, Counting
     from dtsvm.runtime.agent.node.electing import Electing
@@ -31,12 +30,13 @@ try:
     from dtsvm.runtime.agent.process.choosing import ChoosingProcess
     from dtsvm.runtime.agent.process.control import ask
     from dtsvm.runtime.agent.process.credentials import Credentials
+    from dtsvm.runtime.agent.process.orders import EarlyOrders
     from dtsvm.runtime.agent.process.process import Process
     from dtsvm.runtime.agent.process.scores import CalibrationLinks, ElectionLinks, ScoreLinks
     from dtsvm.runtime.agent.process.stream import Limits
     from dtsvm.runtime.agent.process.transport import Transport
     from dtsvm.runtime.agent.site.checkpoint import repaired, told_before
-    from dtsvm.runtime.agent.site.columns import begin_preparing, keep_agreed, want_anew
+    from dtsvm.runtime.agent.site.columns import begin_preparing, keep_agreed, keep_told, want_anew
     from dtsvm.runtime.agent.site.config import Config, read_config
     from dtsvm.runtime.agent.site.site import Site
 
@@ -92,8 +92,8 @@ async def _serve(
     stopped = _stopped_by_signals()
     preparing = agreed = None
     if config.agrees:
-        preparing = begin_preparing(config, identity)
-        agreed = await _agreed(config, credentials, preparing, stopped)
+        preparing = await _prepared(config, credentials, stopped)
+        agreed = preparing.agreed
         if agreed is None:
             return False
     _say_privacy(config)
@@ -210,26 +210,32 @@ def _stopped_by_signals() -> asyncio.Event:
     return stopped
 
 
-async def _agreed(
-    config: Config, credentials: Credentials | None, preparing: Preparing, stopped: asyncio.Event
-) -> Agreed | None:
-    """Return what the network agrees on, or agreed on before; None if told to leave meanwhile."""
-    if preparing.agreed is None:
+async def _prepared(
+    config: Config, credentials: Credentials | None, stopped: asyncio.Event
+) -> Preparing:
+    """Agree with the network, if that was not done before; nothing if told to leave meanwhile."""
+    identity = credentials.signer if credentials else None
 
-        def links(hear: Callable[[str, bytes], object]) -> Transport:
-            around = told_before(config.folder).neighbours(config.neighbours)
-            return Transport(config.name, config.listen, around, credentials, hear)
+    def links(hear: Callable[[str, bytes], object]) -> Transport:
+        around = told_before(config.folder).neighbours(config.neighbours)
+        return Transport(config.name, config.listen, around, credentials, hear)
 
-        await agree(preparing, links, config.folder, config.timing, stopped)
+    while True:
+        preparing = begin_preparing(config, identity)
+        orders = EarlyOrders(preparing, lambda change: keep_told(config, change), stopped)
+        if preparing.agreed is None:
+            await agree(preparing, links, config.folder, config.timing, orders)
+        if not orders.has_changed:
+            break
     if preparing.agreed is None:
-        return None
+        return preparing
     keep_agreed(config, preparing)
     log = logging.getLogger("dtsvm")
     for note in preparing.plan.notes if preparing.plan else ():
         log.info(note)
     for note in preparing.notes:
         log.warning("Node %s: %s", config.name, note)
-    return preparing.agreed
+    return preparing
 
 
 @click.command()

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dtsvm.errors import NetworkError, did_you_mean
 from dtsvm.problem import Settings
 from dtsvm.rounds import State
 from dtsvm.runtime.agent.node.ends import Ends
@@ -17,6 +16,7 @@ from dtsvm.runtime.agent.node.holdings import Holding, Holdings
 from dtsvm.runtime.agent.node.identity import Identity, Nameless, Signer
 from dtsvm.runtime.agent.node.lanes import Lane, candidate_name, is_main
 from dtsvm.runtime.agent.node.mail import Mail
+from dtsvm.runtime.agent.node.names import check_link, check_unlink
 from dtsvm.runtime.agent.node.pack import Pieces
 from dtsvm.runtime.agent.node.presence import Presence, Said
 from dtsvm.runtime.agent.node.roster import Roster
@@ -158,22 +158,11 @@ class Member:
 
     def check_link(self, neighbour: str) -> None:
         """Refuse a neighbour that this node cannot have."""
-        if neighbour == self.name:
-            raise NetworkError(f"Node {self.name!r} is linked to itself; a link joins two nodes.")
-        known = {*self.roster.entries, *self.mail, self.name}
-        twin = next((n for n in known if n.casefold() == neighbour.casefold()), neighbour)
-        if twin != neighbour:
-            raise NetworkError(
-                f"{neighbour!r} differs from node {twin!r} in case only. Choose another name."
-            )
+        check_link(self.name, neighbour, {*self.roster.entries, *self.mail})
 
     def check_unlink(self, neighbour: str) -> None:
         """Refuse to unlink who is no neighbour."""
-        if neighbour not in self.mail:
-            raise NetworkError(
-                f"Node {self.name!r} has no link to {neighbour!r}. "
-                f"{did_you_mean(neighbour, self.mail)}"
-            )
+        check_unlink(self.name, neighbour, self.mail)
 
     def unlink(self, neighbour: str) -> bytes:
         """Talk to a neighbour no more; return the last message to it."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Any
 
-from dtsvm.errors import NetworkError
+from dtsvm.errors import NetworkError, did_you_mean
 
 __all__ = [
     "ABOUT",
@@ -13,7 +14,9 @@ __all__ = [
     "NODE_NAME",
     "WITHOUT",
     "check_address",
+    "check_link",
     "check_name",
+    "check_unlink",
     "is_lane",
     "is_task",
     "shown",
@@ -42,6 +45,26 @@ def check_address(address: Any) -> str:
     if not is_port or not HOST.fullmatch(host):
         raise NetworkError(f"{address!r} is no address: write host:port, such as 10.0.0.5:47001.")
     return str(address)
+
+
+def check_link(node: str, neighbour: str, known: Collection[str]) -> None:
+    """Refuse a neighbour that a node cannot have; `known` are all others that it knows of."""
+    if neighbour == node:
+        raise NetworkError(f"Node {node!r} is linked to itself; a link joins two nodes.")
+    twins = (n for n in (*known, node) if n.casefold() == neighbour.casefold())
+    twin = next(twins, neighbour)
+    if twin != neighbour:
+        raise NetworkError(
+            f"{neighbour!r} differs from node {twin!r} in case only. Choose another name."
+        )
+
+
+def check_unlink(node: str, neighbour: str, around: Collection[str]) -> None:
+    """Refuse to unlink who is no neighbour."""
+    if neighbour not in around:
+        raise NetworkError(
+            f"Node {node!r} has no link to {neighbour!r}. {did_you_mean(neighbour, around)}"
+        )
 
 
 def is_task(name: str) -> bool:

@@ -184,7 +184,7 @@ class Preparing:
         """Go as far as what is known allows; `is_late`: whoever is not here is not waited for."""
         if self.agreed is None and is_late:
             self._take_over(is_late=True)
-        is_latecomer = self._offers.by and len(reached(self.name, self._links())) == 1
+        is_latecomer = self._offers.by and len(self._present()) == 1
         if self.agreed is not None or is_latecomer or (self.absent and not is_late):
             return
         try:
@@ -200,9 +200,14 @@ class Preparing:
         self._steps, self._waves = None, {}
 
     @property
+    def known(self) -> set[str]:
+        """All nodes that it knows of."""
+        return {*self._known, *self.neighbours}
+
+    @property
     def absent(self) -> list[str]:
         """The nodes that somebody calls a neighbour and nobody has heard of."""
-        named = {link for one in self._known.values() for link in one.links}
+        named = {link for one in self._present().values() for link in one.links}
         return sorted(named - self._known.keys())
 
     @property
@@ -211,6 +216,10 @@ class Preparing:
         return sorted({name for wave in self._waves.values() for name in wave.lacks()})
 
     def _follow(self) -> None:
+        around = [name for name in self.neighbours if name in self._known]
+        if around and len(self._present()) == 1:
+            words = f"Node {self.name} is no neighbour of {', '.join(around)} any more."
+            raise DtsvmError(f"{words} Have them told to link it, or tell it to unlink them.")
         epoch = self._find_epoch()
         if epoch != self._epoch:
             self._begin(epoch)
@@ -230,11 +239,11 @@ class Preparing:
     def _begin(self, epoch: int) -> None:
         """Begin anew with the nodes known now."""
         self._epoch, self._steps, self._taken = epoch, None, set[str]()
-        tree = Tree.of(self.name, self._links())
+        tree = Tree.of(self.name, Statement.links_of(self._known))
         self._waves = {name: Wave(name, tree, epoch, self._secrets) for name in WAVES}
-        nodes = dict(sorted(self._known.items()))
+        nodes = self._present()
         schema = agree_columns(nodes, self.missing_columns, is_raw=self.is_raw)
-        groups = [group for one in self._known.values() for group in one.groups]
+        groups = [group for one in nodes.values() for group in one.groups]
         labels = {name: one.labels for name, one in nodes.items()}
         classes, by_label = agree_labels(labels, groups, self.most_labels)
         self.trouble = ""
@@ -250,7 +259,7 @@ class Preparing:
             rows = self._encode(schema)
             steps = agreeing(rows, self.min_count)
             if self.noise is not None:
-                steps = self.noise.agreeing(rows, steps, len(self._known), self.min_count)
+                steps = self.noise.agreeing(rows, steps, len(self._present()), self.min_count)
             found = yield from steps
             plan = replace(found, is_centred=not self.sparse)
         if self.is_raw or self.class_weight == "balanced":
@@ -272,42 +281,34 @@ class Preparing:
         rows = join(schema, parts)
         return rows if self.noise is None else self.noise.clipped(rows)
 
-    def _links(self) -> list[tuple[str, str]]:
-        """The links between nodes that both are known, and both name the other."""
-        return [
-            (one.name, other)
-            for one in self._known.values()
-            for other in one.links
-            if other in self._known and one.name in self._known[other].links
-        ]
+    def _present(self) -> dict[str, Statement]:
+        """What the nodes said that are joined with this one, by links that both ends name."""
+        names = reached(self.name, Statement.links_of(self._known))
+        return {name: self._known[name] for name in sorted(names)}
 
     def _secrets(self) -> list[tuple[bytes, bool]]:
-        tree = reached(self.name, self._links())  # who adds up: masks of others would not cancel
+        tree = self._present()  # who adds up: masks of others would not cancel
         others = pairs(self.name, sorted(tree), [n for n in self.neighbours if n in tree])
         halves = {other: bytes.fromhex(self._known[other].agreement) for other in others}
         return [(self.identity.shared(half), self.name < other) for other, half in halves.items()]
 
     def _find_epoch(self) -> int:
-        text = f"{self._digest()} {self.generation}"
+        text = f"{Statement.digest_of(self._present())} {self.generation}"
         return int(hashlib.sha256(text.encode()).hexdigest()[:15], 16) + 1
-
-    def _digest(self) -> str:
-        text = json.dumps(sorted((one.name, one.mark) for one in self._known.values()))
-        return hashlib.sha256(text.encode()).hexdigest()
 
     # Saying
 
     def message(self, neighbour: str) -> bytes:
         """Return what a neighbour is told: what it lacks, and this node's part in the sums."""
         said: dict[str, Any] = {
-            "digest": self._digest(),
+            "digest": Statement.digest_of(self._known),
             "has_plan": self.agreed is not None,
             "generation": self.generation,
             "asks": neighbour in self.unmet,
             "epoch": self._epoch,
             "waves": {n: parcel_words(w.parcel(neighbour)) for n, w in self._waves.items()},
         }
-        if self._digests.get(neighbour) != self._digest():
+        if self._digests.get(neighbour) != Statement.digest_of(self._known):
             some = Statement.some_of(self._known, self._n_told[neighbour])
             self._n_told[neighbour] += len(some)
             said["statements"] = [one.to_dict() for one in some]

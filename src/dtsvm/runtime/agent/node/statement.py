@@ -98,6 +98,22 @@ class Statement:
             found.append(one)
         return found
 
+    @staticmethod
+    def links_of(known: Mapping[str, Statement]) -> list[tuple[str, str]]:
+        """Return the links between nodes that both are known, and both name the other."""
+        return [
+            (one.name, other)
+            for one in known.values()
+            for other in one.links
+            if other in known and one.name in known[other].links
+        ]
+
+    @staticmethod
+    def digest_of(known: Mapping[str, Statement]) -> str:
+        """Return what tells these very statements from others."""
+        text = json.dumps(sorted((one.name, one.mark) for one in known.values()))
+        return hashlib.sha256(text.encode()).hexdigest()
+
     @property
     def schema(self) -> Schema:
         """Its columns."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from dtsvm.errors import DtsvmError
 from dtsvm.runtime.agent.node.agreed import Agreed
 from dtsvm.runtime.agent.node.preparing import Preparing, is_preparing
 from dtsvm.runtime.agent.node.refuse import PROTOCOL
@@ -17,6 +18,7 @@ from dtsvm.runtime.agent.node.spoken import first_bytes
 from dtsvm.runtime.agent.node.timing import Timing
 from dtsvm.runtime.agent.process.asking import Beside
 from dtsvm.runtime.agent.process.control import listen
+from dtsvm.runtime.agent.process.orders import EarlyOrders
 from dtsvm.runtime.agent.process.transport import Transport
 
 __all__ = ["Calls", "agree", "ask_generations", "route"]
@@ -35,9 +37,9 @@ async def agree(
     make_transport: Callable[[Callable[[str, bytes], object]], Transport],
     folder: Path,
     timing: Timing,
-    stopped: asyncio.Event,
+    orders: EarlyOrders,
 ) -> Agreed | None:
-    """Talk to the neighbours until all have agreed; None if the owner ends it before.
+    """Talk to the neighbours until all have agreed; None if the owner ends or changes it before.
 
     Parameters
     ----------
@@ -49,8 +51,8 @@ async def agree(
         Where the control socket is.
     timing : Timing
         How long it waits for others to be there.
-    stopped : asyncio.Event
-        Set when the owner wants it to end.
+    orders : EarlyOrders
+        What its owner tells it.
     """
     news = asyncio.Event()
 
@@ -66,10 +68,10 @@ async def agree(
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(transport.stop)
         path = folder / "control.sock"
-        server = await listen(path, lambda asked: _answer(preparing, stopped, asked))
+        server = await listen(path, lambda asked: _answer(preparing, orders, asked))
         stack.callback(path.unlink, missing_ok=True)
         stack.callback(server.close)
-        await _talk(preparing, transport, timing, stopped, news)
+        await _talk(preparing, transport, timing, orders, news)
         await transport.flush(1.0)
     return preparing.agreed
 
@@ -78,11 +80,11 @@ async def _talk(
     preparing: Preparing,
     transport: Transport,
     timing: Timing,
-    stopped: asyncio.Event,
+    orders: EarlyOrders,
     news: asyncio.Event,
 ) -> None:
     born, said_at, said = time.monotonic(), float("-inf"), ""
-    while preparing.agreed is None and not stopped.is_set():
+    while preparing.agreed is None and not orders.are_over:
         now = time.monotonic()
         preparing.step(is_late=now - born > timing.start_seconds)
         words = _words(preparing)
@@ -181,13 +183,13 @@ class Calls:
 
 
 async def _answer(
-    preparing: Preparing, stopped: asyncio.Event, asked: dict[str, Any]
+    preparing: Preparing, orders: EarlyOrders, asked: dict[str, Any]
 ) -> dict[str, Any]:
-    if asked.get("command") == "leave":
-        stopped.set()
-        return {"said": f"Node {preparing.name!r} leaves."}
     if asked.get("command") != "status":
-        return {"error": f"Node {preparing.name} agrees on columns; tell it that later."}
+        try:
+            return orders.follow(asked)
+        except DtsvmError as error:
+            return {"error": str(error)}
     words = _words(preparing)
     return {
         "node": preparing.name,

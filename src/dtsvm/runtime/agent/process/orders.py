@@ -1,18 +1,24 @@
-"""What a running node's owner may tell it: on disk first, then done, then acknowledged."""
+"""What a running node's owner may tell it: on disk first, then done, then acknowledged.
+
+While columns are agreed on there is nothing to do it to: what was told is on disk, and the node
+begins to agree anew with that.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dtsvm.errors import NetworkError
-from dtsvm.runtime.agent.node.names import check_address, check_name
+from dtsvm.errors import NetworkError, did_you_mean
+from dtsvm.runtime.agent.node.names import check_address, check_link, check_name, check_unlink
 from dtsvm.runtime.agent.node.node import Node
+from dtsvm.runtime.agent.node.preparing import Preparing
 from dtsvm.runtime.agent.node.sharing import share_nothing
 from dtsvm.runtime.agent.process.transport import Transport
 
-__all__ = ["Change", "Command", "Orders"]
+__all__ = ["Change", "Command", "EarlyOrders", "Orders"]
 
 Change = dict[str, Any]
 Command = Callable[[dict[str, Any]], dict[str, Any]]
@@ -104,3 +110,69 @@ class Orders:
         self.transport.send(name, self.node.unlink(name))
         self.transport.unlink(name)
         return {"said": f"Node {self.node.name!r} is linked to node {name!r} no more."}
+
+
+@dataclass
+class EarlyOrders:
+    """Follows what the owner of a node says while columns are agreed on.
+
+    Parameters
+    ----------
+    preparing : Preparing
+        The node's part in that.
+    keep : callable
+        Puts a change on disk.
+    stopped : asyncio.Event
+        Set when the owner wants it to end.
+    has_changed : bool
+        Whether it is to begin anew, with what it was told.
+    """
+
+    preparing: Preparing
+    keep: Callable[[Change], None]
+    stopped: asyncio.Event
+    has_changed: bool = False
+
+    @property
+    def are_over(self) -> bool:
+        """Whether the node agrees no further as it is."""
+        return self.stopped.is_set() or self.has_changed
+
+    def follow(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """Do what is said, or refuse it with a sentence."""
+        name, command = self.preparing.name, str(asked.get("command"))
+        if command == "leave" and asked.get("task") is None:
+            self.stopped.set()
+            return {"said": f"Node {name!r} leaves."}
+        if command not in ("leave", "link", "unlink"):
+            raise NetworkError(
+                f"Node {name!r} still agrees on columns: until it trains it can be told status, "
+                "leave, link and unlink alone. What it couples can be written into node.toml, and "
+                "rows into its files, before it is started again."
+            )
+        said = getattr(self, f"_{command}")(asked)
+        self.has_changed = True
+        return {"said": f"{said} It goes on to agree on columns so."}
+
+    def _leave(self, asked: dict[str, Any]) -> str:
+        task, held = str(asked["task"]), self.preparing.labels
+        if task not in held:
+            raise NetworkError(
+                f"Node {self.preparing.name!r} does not hold task {task!r}. "
+                f"{did_you_mean(task, held)}"
+            )
+        self.keep({"left": task})
+        return f"Task {task!r} has left node {self.preparing.name!r}."
+
+    def _link(self, asked: dict[str, Any]) -> str:
+        node = self.preparing.name
+        name, address = check_name(asked["name"]), check_address(asked["address"])
+        check_link(node, name, self.preparing.known)
+        self.keep({"linked": (name, address)})
+        return f"Node {node!r} is linked to node {name!r}."
+
+    def _unlink(self, asked: dict[str, Any]) -> str:
+        node, name = self.preparing.name, str(asked["name"])
+        check_unlink(node, name, self.preparing.neighbours)
+        self.keep({"unlinked": name})
+        return f"Node {node!r} is linked to node {name!r} no more."

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,12 @@ from dtsvm.runtime.agent.node.lanes import is_main
 from dtsvm.runtime.agent.node.node import Node
 from dtsvm.runtime.agent.node.refuse import MOST_COUNT
 
-__all__ = ["Told", "dump", "kept_round", "read_told", "repaired", "restore", "told_before"]
+__all__ = [
+    "Told", "dump", "kept_round", "read_told", "repaired", "restore", "retold", "told_before",
+]  # fmt: skip
 
 FORMAT, VERSION = "dtsvm agent", 6
+NEVER = -1  # the generation of a node that has not agreed on anything yet
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -56,6 +59,22 @@ class Told:
         """Return the neighbours that are left, and their addresses; `given` are configured."""
         every = {**given, **self.linked}
         return {name: address for name, address in every.items() if name not in self.unlinked}
+
+    def but(self, change: dict[str, Any]) -> Told:
+        """Return what a node was told, with one thing more."""
+        if "linked" in change:
+            name, address = change["linked"]
+            rest = tuple(other for other in self.unlinked if other != name)
+            return replace(self, linked={**self.linked, name: address}, unlinked=rest)
+        if "unlinked" in change:
+            name = change["unlinked"]
+            linked = {other: a for other, a in self.linked.items() if other != name}
+            return replace(self, linked=linked, unlinked=(*self.unlinked, name))
+        if "left" in change:
+            return replace(self, left=(*self.left, change["left"]))
+        if "later" in change:
+            return replace(self, later=(*self.later, change["later"]))
+        return self
 
 
 def told_before(folder: Path) -> Told:
@@ -193,6 +212,24 @@ def read_told(content: bytes, where: str = "The checkpoint") -> Told:
     later = tuple((task, file, n) for task, file, n in head["later"])
     linked, unlinked, left = dict(head["linked"]), tuple(head["unlinked"]), tuple(head["left"])
     return Told(linked, unlinked, left, later, head["generation"])
+
+
+def retold(content: bytes | None, told: Told, name: str, network: int) -> bytes:
+    """Return a checkpoint of a node that was told something else; it may have none yet."""
+    head: dict[str, Any] = {
+        "format": FORMAT, "version": VERSION, "name": name, "network": network, "incarnation": 0,
+        "round": 0, "n_told": 0, "tasks": [], "said": [], "generation": NEVER, "edges": [],
+        "spent": 0, "levels": {},
+    }  # fmt: skip
+    arrays: Arrays = {"penalty": np.zeros((0, 2)), "edge_state": np.zeros((0, 2, 1))}
+    if content is not None:
+        arrays = _read(content, "The checkpoint")
+        head = json.loads(arrays["head"].tobytes())
+    head.update(
+        linked=told.linked, unlinked=told.unlinked, left=told.left, later=told.later,
+        n_told=head["n_told"] + 1,
+    )  # fmt: skip
+    return _pack(head, arrays)
 
 
 def kept_round(content: bytes, where: str = "The checkpoint") -> int:

@@ -19,13 +19,14 @@ from dtsvm.prepare import Preparation
 from dtsvm.runtime.agent.node.agreed import MOST_LABELS, Agreed, Labelled
 from dtsvm.runtime.agent.node.identity import Identity, Nameless
 from dtsvm.runtime.agent.node.preparing import Preparing
-from dtsvm.runtime.agent.site.checkpoint import told_before
+from dtsvm.runtime.agent.site.checkpoint import retold, told_before
 from dtsvm.runtime.agent.site.config import Config, PrepareConfig, TaskConfig
 from dtsvm.runtime.privacy.budget import Budget
 from dtsvm.runtime.privacy.sums import NoisySums
 
 __all__ = [
-    "BUDGET", "begin_preparing", "is_held", "keep_agreed", "noise", "prepared", "want_anew",
+    "BUDGET", "begin_preparing", "is_held", "keep_agreed", "keep_told", "noise", "prepared",
+    "want_anew",
 ]  # fmt: skip
 
 FILE = "agreed.json"
@@ -108,18 +109,29 @@ def keep_agreed(config: Config, preparing: Preparing) -> None:
     """Write what was agreed beside the checkpoint, and who vouches for it."""
     if preparing.agreed is not None:
         vouched = preparing.vouching.to_dict(preparing.agreed)
-        _write(config, {**preparing.agreed.to_dict(), "vouched": vouched})
+        _write(config.folder / FILE, _text({**preparing.agreed.to_dict(), "vouched": vouched}))
 
 
 def want_anew(config: Config, generation: int) -> None:
     """Write down that all are to agree anew: from now on, nothing that was agreed before holds."""
-    _write(config, {"wanted": generation})
+    _write(config.folder / FILE, _text({"wanted": generation}))
 
 
-def _write(config: Config, content: dict[str, Any]) -> None:
-    path = config.folder / FILE
+def keep_told(config: Config, change: dict[str, Any]) -> None:
+    """Put on disk what a node was told while it agrees with the others, and does not train."""
+    path = config.folder / "checkpoint.npz"
+    content = path.read_bytes() if path.exists() else None
+    told = told_before(config.folder).but(change)
+    _write(path, retold(content, told, config.name, config.network))
+
+
+def _text(content: dict[str, Any]) -> bytes:
+    return json.dumps(content, indent=1).encode()
+
+
+def _write(path: Path, content: bytes) -> None:
     try:
-        write_atomically(path, json.dumps(content, indent=1).encode(), is_private=True)
+        write_atomically(path, content, is_private=True)
     except OSError as error:
         raise NetworkError(
             f"{path} cannot be written: {error.strerror}. Nothing was changed; make room."

@@ -25,7 +25,7 @@ from dtsvm.runtime.agent.node.lanes import candidate_name
 from dtsvm.runtime.agent.node.model import chosen_model, node_model
 from dtsvm.runtime.agent.node.node import Node
 from dtsvm.runtime.agent.node.scoring import count_answers
-from dtsvm.runtime.agent.site.checkpoint import Told, dump, restore, told_before
+from dtsvm.runtime.agent.site.checkpoint import dump, restore, told_before
 from dtsvm.runtime.agent.site.columns import BUDGET
 from dtsvm.runtime.agent.site.config import Config
 from dtsvm.runtime.agent.site.rows import Block, SiteRows
@@ -240,7 +240,7 @@ class Site:
 
     def keep(self, change: dict[str, Any]) -> None:
         """Put the node on disk, with a change that is about to be made."""
-        told = _with(self.told, change)
+        told = self.told.but(change)
         content = dump(self.node, told, change)
         try:
             write_atomically(self._path, content, is_private=True)
@@ -280,20 +280,3 @@ class Site:
         self._save(
             replace(model, preparation=None if made is None else made.to_dict()), self.config.model
         )
-
-
-def _with(told: Told, change: dict[str, Any]) -> Told:
-    """Return what a node was told, with one thing more."""
-    if "linked" in change:
-        name, address = change["linked"]
-        rest = tuple(other for other in told.unlinked if other != name)
-        return replace(told, linked={**told.linked, name: address}, unlinked=rest)
-    if "unlinked" in change:
-        name = change["unlinked"]
-        linked = {other: a for other, a in told.linked.items() if other != name}
-        return replace(told, linked=linked, unlinked=(*told.unlinked, name))
-    if "left" in change:
-        return replace(told, left=(*told.left, change["left"]))
-    if "later" in change:
-        return replace(told, later=(*told.later, change["later"]))
-    return told

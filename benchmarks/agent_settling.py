@@ -2,10 +2,11 @@
 
     python -m benchmarks.agent_settling [--calm 5] [--seeds 20] [--loss 0.3] [ring complete line]
 
-First each network undisturbed, with rows of several seeds. Then, seed by seed and network by network in turn, messages are lost
-and every agent is killed (-9) once and started again while it trains. A line each: rounds, counted
-from when the last was started again, those of a session without and with as much loss, and both
-ratios; the worst certified gap; the distance of the farthest agent from the optimum.
+First each network undisturbed, with rows of several seeds. Then, seed by seed and network by
+network in turn, messages are lost and every agent is killed (-9) once and started again while it
+trains. A line each: rounds, counted from when the last was started again, those of a session
+without and with as much loss, and both ratios; the worst certified gap;
+the distance of the farthest agent from the optimum.
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ The whole tree::
     └── NotConvergedWarning       training stopped above its tolerance
 
     UserWarning
-    └── SlowKernelWarning         nothing was compiled: the same answers, slowly
+    ├── SlowKernelWarning         nothing was compiled: the same answers, slowly
+    └── UnitWarning               new rows seem to be in another unit than those trained on
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ __all__ = [
     "NotConvergedWarning",
     "ParameterError",
     "SlowKernelWarning",
+    "UnitWarning",
     "did_you_mean",
 ]
 
@@ -79,6 +81,10 @@ class MissingExtraError(DtsvmError, ImportError):
 
 class SlowKernelWarning(UserWarning):
     """Nothing was compiled: the same answers come slowly."""
+
+
+class UnitWarning(UserWarning):
+    """New rows seem to be in another unit than those trained on."""
 
 
 def did_you_mean(value: object, choices: Iterable[object]) -> str:

@@ -13,7 +13,7 @@ from sklearn.svm import LinearSVC
 
 from dtsvm import Preparation
 from dtsvm.data import frame_records
-from dtsvm.errors import DataError, ModelFileError, ParameterError
+from dtsvm.errors import DataError, ModelFileError, ParameterError, UnitWarning
 from dtsvm.prepare import Plan, agreeing, encode, run_alone
 
 
@@ -45,6 +45,34 @@ def test_what_is_left_out_is_said():
     assert made.get_feature_names_out().tolist() == [
         "age", "age=(missing)", "smoker", "ward=A", "ward=B", "ward=C",
     ]  # fmt: skip
+
+
+def test_a_column_in_another_unit_is_said_once_with_both_ranges():
+    heights = np.linspace(1.5, 1.95, 40)
+    made = Preparation().fit({"height": heights, "share": heights / 2})
+    strange = {"height": 100 * heights[:3], "share": heights[:3] / 200}
+    with pytest.warns(UnitWarning) as said:
+        made.transform(strange)
+    assert [str(one.message) for one in said] == [
+        "X has 'height' from 150 to 152; trained on were 1.73 ± 0.133, all below 2. Convert it if "
+        "it is in another unit. Likewise 'share'."
+    ]
+
+
+@pytest.mark.parametrize("spread", [0.1, 1.0, 3.0])
+@pytest.mark.parametrize("n", [1, 20])
+def test_other_rows_of_the_same_kind_are_in_the_same_unit(rng, spread, n):
+    draw = lambda k: np.exp(spread * rng.normal(size=k))  # noqa: E731
+    for _ in range(30):
+        made = Preparation().fit({"dose": draw(200)})
+        made.transform({"dose": draw(n)})  # warnings are errors here
+        made.transform({"dose": [0.0, np.nan]})
+
+
+def test_a_column_that_no_feature_needs_may_hold_anything():
+    made = Preparation().fit({"age": [60.0, 70.0]})
+    expected = made.transform({"age": [65.0]}).tolist()
+    assert made.transform({"age": [65.0], "size": ["1,234"], "more": [[1, 2]]}).tolist() == expected
 
 
 def test_rare_and_unseen_levels_go_together():

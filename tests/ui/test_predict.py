@@ -192,3 +192,27 @@ def test_a_column_of_an_answers_name_is_not_kept_in_silence(run, model):
     assert last_line(result) == (
         "Error: --keep label: answers have a column of this name. Rename it in the files."
     )
+
+
+def test_a_frame_of_raw_columns_is_prepared_as_the_file_says(run, files):
+    run("train", "rows.csv", "--label", "state", "--task", "disease", "--node", "clinic",
+        "--C", "0.1")  # fmt: skip
+    values = answers(run("predict", "model.json", "test.csv").stdout)[1]
+    frame = pd.read_csv("test.csv")
+    estimator = load_model("model.json")
+    found = estimator.decision_function(frame, task=frame["disease"])
+    assert np.array_equal(found, values)
+    made = Preparation.from_dict(estimator.model_.preparation)
+    features = estimator.decision_function(made.transform(frame), task=frame["disease"])
+    assert np.array_equal(features, values)
+
+
+@pytest.mark.filterwarnings("default::dtsvm.errors.UnitWarning")
+def test_a_file_in_another_unit_is_answered_with_one_line_of_warning(run, files):
+    run("train", "rows.csv", "--label", "state", "--task", "disease", "--C", "0.1")
+    frame = pd.read_csv("test.csv")
+    frame.assign(a=100 * (frame["a"] + 5)).to_csv("strange.csv", index=False)
+    result = run("predict", "model.json", "strange.csv")
+    assert len(answers(result.stdout)[0]) == 40
+    assert len(result.stderr.splitlines()) == 1
+    assert result.stderr.startswith("Warning: strange.csv has 'a' from ")

@@ -117,8 +117,12 @@ def read_records(
     return table_records(table, roles or {}, features, kinds or {}, only)
 
 
-def frame_records(frame: Any, kinds: Mapping[str, str] | None = None) -> Records:
+def frame_records(
+    frame: Any, kinds: Mapping[str, str] | None = None, *, only: bool = False
+) -> Records:
     """Take the columns of a data frame, a mapping of columns or a matrix as a file's.
+
+    With `only` their kinds are not found, as for prediction: the schema is empty then.
 
     Examples
     --------
@@ -150,7 +154,7 @@ def frame_records(frame: Any, kinds: Mapping[str, str] | None = None) -> Records
     if len(lengths) != 1:
         raise DataError(f"X has columns of lengths {sorted(lengths)}. Give every column one.")
     table = Table(Path("X"), columns, tuple(columns), lengths.pop())
-    found = table_records(table, {}, None, kinds or {})
+    found = table_records(table, {}, None, kinds or {}, only)
     found.schema.declare(kinds or {})  # refuses a kind for a column that is not there
     return found
 
@@ -163,8 +167,13 @@ def _names(frame: Any) -> list[Any]:
 
 
 def _cells(column: Any) -> NDArray[Any]:
-    values = column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
-    return np.asarray(values)
+    values = column.to_numpy() if hasattr(column, "to_numpy") else column
+    cells = np.asarray(values)
+    if cells.ndim < 2:
+        return cells
+    several = np.empty(len(cells), object)  # structs of polars: several values in one cell
+    several[:] = list(cells)
+    return several
 
 
 def table_records(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
@@ -13,10 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from dtsvm.data import Records, frame_records
 from dtsvm.data.records import unit_of
-from dtsvm.errors import DataError, ParameterError
+from dtsvm.errors import DataError, ParameterError, UnitWarning
 from dtsvm.prepare.agree import agreeing, run_together
 from dtsvm.prepare.encode import Encoded, encode, require_columns
 from dtsvm.prepare.plan import Plan, apply_plan, apply_sparsely
+from dtsvm.prepare.units import other_units
 
 __all__ = ["Preparation"]
 
@@ -99,10 +101,16 @@ class Preparation(TransformerMixin, BaseEstimator):
         return self._keep(replace(plan, is_centred=not self.sparse))
 
     def transform(self, X: Any) -> Any:
-        """Return the features of raw rows, whose columns are found by name; CSR if `sparse`."""
+        """Return the features of raw rows, whose columns are found by name; CSR if `sparse`.
+
+        Warns, with a `UnitWarning`, of a column that seems to be in another unit.
+        """
         check_is_fitted(self, "plan_")
-        records = X if isinstance(X, Records) else frame_records(X)
+        records = X if isinstance(X, Records) else frame_records(X, only=True)
         rows = _read(self.plan_, records, self.missing_columns)
+        strange = other_units(self.plan_, rows, records.table.path)
+        if strange:
+            warnings.warn(strange, UnitWarning, stacklevel=3)
         return apply_sparsely(self.plan_, rows) if self.sparse else apply_plan(self.plan_, rows)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:

@@ -31,7 +31,7 @@ from dtsvm.problem.settings import count, positive
 from dtsvm.rounds import Info, Status
 from dtsvm.svm.answers import Answers, unknown_name, unsaid_task
 from dtsvm.svm.company import find_company
-from dtsvm.svm.frames import frame_columns, take_column
+from dtsvm.svm.frames import frame_columns, prepared, take_column
 from dtsvm.svm.probability import deal_folds, held_out_tasks, with_sigmoids
 from dtsvm.svm.rows import company_rows, counted_rows, estimator_rows, row_weights
 from dtsvm.svm.session import Session
@@ -359,7 +359,7 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
         is_unsaid = task is None and len(self.tasks_) > 1
         X, by_column = take_column(X, self.task_column, "task", is_needed=is_unsaid)
         X, _ = take_column(X, self.node_column, "node", is_needed=False)
-        rows = estimator_rows(self, X)
+        rows = estimator_rows(self, prepared(X, self.model_.preparation))
         if is_unsaid and by_column is None:
             raise unsaid_task(method, self.tasks_)
         task = by_column if is_unsaid else task

@@ -1,16 +1,18 @@
-"""Frames whose columns say task and node: those columns taken out, the rest left as it was."""
+"""Frames: columns that say task and node taken out, raw ones prepared as a model's file says."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dtsvm.errors import DataError, did_you_mean
+from dtsvm.prepare import Preparation
 from dtsvm.problem import Columns
 
-__all__ = ["frame_columns", "take_column"]
+__all__ = ["frame_columns", "prepared", "take_column"]
 
 
 def take_column(
@@ -45,6 +47,22 @@ def take_column(
     raise DataError(
         f"X has no column {column!r}, which names each row's {what}. {did_you_mean(column, names)}"
     )
+
+
+def prepared(X: Any, preparation: Mapping[str, Any] | None) -> Any:
+    """Make features of a frame of raw columns, if the model says how; an array has them already.
+
+    Parameters
+    ----------
+    X : frame, mapping of columns or array
+        What was given for prediction.
+    preparation : mapping or None
+        What the model's file says; None if features are the columns as they are.
+    """
+    is_frame = isinstance(X, Mapping) or hasattr(X, "columns")
+    if preparation is None or not is_frame:
+        return X
+    return Preparation.from_dict(preparation).transform(X)
 
 
 def frame_columns(estimator: Any) -> tuple[Columns, bool]:

@@ -6,6 +6,7 @@ import importlib
 import io
 import os
 import sys
+import warnings
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -75,9 +76,12 @@ class LazyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; an error becomes one line and an exit code, a traceback with --debug."""
         try:
-            if not is_launched():
-                return super().invoke(ctx)
-            return self._invoke_launched(ctx)
+            with warnings.catch_warnings():
+                if not ctx.params["debug"]:
+                    warnings.showwarning = _show_warning
+                if not is_launched():
+                    return super().invoke(ctx)
+                return self._invoke_launched(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         # The pipe's reader went away: click ends quietly, as a filter should.
@@ -100,6 +104,11 @@ class LazyGroup(click.Group):
             raise
 
 
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Say a warning in one line, as errors are."""
+    click.echo(f"Warning: {message}", err=True)
+
+
 def is_launched(from_rank: int = 0) -> bool:
     """Whether an MPI launcher started this process, as a rank from this one on."""
     said = (os.environ.get(name, "") for name in LAUNCHED)
@@ -115,6 +124,8 @@ def to_one_line(error: BaseException) -> click.ClickException:
     if isinstance(error, OSError) and error.strerror:
         place = "The output" if error.filename is None else str(error.filename)
         return click.ClickException(f"{place} cannot be used: {error.strerror}.")
+    if isinstance(error, Warning):  # python -W error
+        return click.ClickException(str(error))
     return click.ClickException(
         f"{type(error).__name__}: {error} (unexpected; 'dtsvm --debug …' shows where)"
     )

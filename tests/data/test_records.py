@@ -2,12 +2,15 @@
 
 import gzip
 import io
+import sys
+from datetime import timedelta
 
 import numpy as np
+import polars as pl
 import pytest
 
 from dtsvm.data import Kind, agree_schemas, frame_records, read_records
-from dtsvm.data.columns import levels_of, numbers_of, switches_of
+from dtsvm.data.columns import levels_of, numbers_of, switches_of, texts_of
 from dtsvm.errors import DataError, ParameterError
 
 MESSY = (
@@ -110,6 +113,44 @@ def test_typed_columns_of_frames_have_kinds_too():
         )
     )
     assert kinds(rows) == {"n": "number", "b": "0/1", "m": "0/1", "d": "date", "c": "category"}
+
+
+def test_durations_with_a_type_are_numbers_of_seconds():
+    stay = np.array([90, "NaT", 7200], "timedelta64[s]").astype("timedelta64[ns]")
+    objects = np.array([timedelta(seconds=90), None, timedelta(hours=2)], object)
+    for cells in (stay, objects):
+        rows = frame_records({"stay": cells})
+        assert kinds(rows) == {"stay": "number"}
+        assert numbers_of(rows.table, "stay").tolist() == pytest.approx(
+            [90, np.nan, 7200], nan_ok=True
+        )
+
+
+@pytest.mark.parametrize("write_one", ["{0:02d}:{0:02d}:00", "{0} days 01:30:00", "PT{0}H30M",
+                                       "{0}:30 pm", "20{0:02d}-05", "20{0:02d}Q3"])  # fmt: skip
+def test_times_durations_and_months_are_no_identifiers_and_few_of_them_are_categories(write_one):
+    cells = [write_one.format(i) for i in range(30)]
+    assert kinds(frame_records({"stay": cells})) == {"stay": "date"}
+    assert kinds(frame_records({"stay": cells[:3] * 10})) == {"stay": "category"}
+
+
+@pytest.mark.parametrize("library", ["pyarrow", "polars"])
+def test_long_whole_numbers_of_parquet_with_gaps_keep_their_last_digit(
+    tmp_path, monkeypatch, library
+):
+    number = [None, *range(2**53 + 1, 2**53 + 40, 2)]
+    day = [None, *range(20240101, 20240121)]
+    sick = [b"no", b"yes "] * 10 + [b"no"]
+    pl.DataFrame({"number": number, "day": day, "ward": sick, "sick": sick}).write_parquet(
+        tmp_path / "rows.parquet"
+    )
+    if library == "polars":
+        monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    rows = read_records(tmp_path / "rows.parquet", roles={"label": "sick"})
+    assert kinds(rows) == {"number": "id", "day": "date", "ward": "yes/no"}
+    assert texts_of(rows.table, "number") == ["", *map(str, number[1:])]
+    assert rows.schema["ward"].levels == ("no", "yes")
+    assert sorted(set(rows.y.tolist())) == ["no", "yes"]
 
 
 def test_a_declared_kind_overrules_what_was_found(write):

@@ -38,7 +38,7 @@ def test_what_is_left_out_is_said():
     made = Preparation(min_count=5).fit(table())
     assert made.notes_ == (
         "Column 'patient_id' looks like an identifier and is left out; declare its kind to use it.",
-        "Column 'seen' holds dates and is left out; declare its kind to use it.",
+        "Column 'seen' holds dates or times and is left out; make a number of it to use it.",
         "Column 'country' is 'DK' in every row; it is left out.",
         "Column 'limbs' is 4 wherever it has a value; it is left out.",
     )

@@ -1,5 +1,7 @@
 """Columns that say task and node: scikit-learn's searches, scorers and stacks without routing."""
 
+from datetime import timedelta
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -254,6 +256,30 @@ def test_what_a_frame_has_beside_numbers_is_refused_with_its_column():
     frame.columns = ["age", "age"]
     with pytest.raises(DataError, match=r"X has 2 columns called 'age'\. Rename them\."):
         DTSVM().fit(frame, sick)
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        (pd.period_range("2024-01", periods=2, freq="M"), "Period('2024-01', 'M')"),
+        ([timedelta(1), timedelta(2)], "datetime.timedelta(days=1)"),
+        ([[1, 2], [3]], "several values in one cell"),
+        ([1.5, {"a": 1}], "several values in one cell"),
+        ([1j, 2j], "1j"),
+    ],
+)
+def test_whatever_else_a_frame_has_is_refused_with_its_column(column, said):
+    frame = pd.DataFrame({"age": [60.5, 70.5], "stay": pd.Series(column, dtype=object)})
+    fitted = DTSVM().fit(frame.assign(stay=1.0), ["no", "yes"])
+    for act in (
+        lambda: DTSVM().fit(frame, ["no", "yes"]),
+        lambda: fitted.predict(frame),
+        lambda: Session().enter(node=0, task=0, X=frame, y=["no", "yes"]),
+    ):
+        assert refusal(act) == (
+            f"X contains {said} in column 'stay' where a number is expected; encode or drop such "
+            "columns first."
+        )
 
 
 @pytest.mark.parametrize("task", [None, ["a", "b", "b"]])

@@ -114,7 +114,7 @@ def test_what_is_left_out_is_said(run, sites):
     lines = run(*TRAIN).stdout.splitlines()
     assert lines[:3] == [
         "Column 'patient_id' looks like an identifier and is left out; declare its kind to use it.",
-        "Column 'admitted' holds dates and is left out; declare its kind to use it.",
+        "Column 'admitted' holds dates or times and is left out; make a number of it to use it.",
         "Column 'country' is 'Freedonia' in every row; it is left out.",
     ]
 

@@ -10,8 +10,10 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from dtsvm.data.cells import are_whole, as_float, as_numeral, as_word, is_none
 from dtsvm.data.kinds import (
     FIRST_DAY,
+    LAST_DAY,
     NO_WORDS,
     YES_WORDS,
     Kind,
@@ -107,7 +109,7 @@ def levels_of(table: Table, name: str) -> NDArray[np.object_]:
         found[:] = _by_text(cells, lambda text: None if is_missing_text(text) else text.strip())
     else:
         different, place = np.unique(cells + 0.0, return_inverse=True)
-        words = [None if value != value else f"{value:.15g}" for value in different.tolist()]
+        words = [None if value != value else as_numeral(value) for value in different.tolist()]
         found[:] = np.array(words, object)[place]
     return found
 
@@ -115,8 +117,8 @@ def levels_of(table: Table, name: str) -> NDArray[np.object_]:
 def texts_of(table: Table, name: str) -> list[str]:
     """Give a column as text to copy, nothing where there is no value; whole numbers exactly."""
     cells = table.columns[name]
-    if not isinstance(cells, tuple) and cells.dtype.kind in "biu":
-        return [str(value) for value in cells.tolist()]
+    if not isinstance(cells, tuple) and are_whole(cells):
+        return ["" if is_none(value) else str(value) for value in cells.tolist()]
     return ["" if text is None else text for text in levels_of(table, name).tolist()]
 
 
@@ -196,19 +198,16 @@ def _settled(table: Table, name: str) -> tuple[str, ...] | NDArray[np.float64]:
         return cells.astype(np.float64, copy=False)
     if cells.dtype.kind == "M":
         return tuple("" if text == "NaT" else text for text in cells.astype(str).tolist())
+    if cells.dtype.kind == "m":
+        return np.asarray(cells / np.timedelta64(1, "s"), np.float64)
     values = cells.tolist()
     _refuse_lists(table, name, values)
     if cells.dtype.kind == "O" and not any(isinstance(value, str) for value in values):
         try:
-            return np.array([np.nan if _is_none(v) else float(v) for v in values])
+            return np.array([np.nan if is_none(value) else as_float(value) for value in values])
         except (TypeError, ValueError):
             pass
-    return tuple("" if _is_none(value) else str(value) for value in values)
-
-
-def _is_none(value: Any) -> bool:
-    # NaN is the one value that differs from itself; pandas' NA answers neither yes nor no.
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
+    return tuple("" if is_none(value) else as_word(value) for value in values)
 
 
 def _parsed(table: Table, name: str, cells: tuple[str, ...]) -> NDArray[np.float64] | None:
@@ -248,11 +247,20 @@ def _complete(cells: tuple[str, ...] | NDArray[np.float64]) -> NDArray[np.float6
 
 def _whole_kind(cells: Cells) -> Kind | None:
     """Days and identifiers among columns of whole numbers, as Parquet has them."""
-    if isinstance(cells, tuple) or cells.dtype.kind not in "iu":
+    if isinstance(cells, tuple) or not len(cells):
         return None
-    if not len(cells) or cells.min() < FIRST_DAY:
+    whole: Any = cells
+    if cells.dtype.kind == "f":  # days with gaps; of longer numbers a float cannot tell
+        if not FIRST_DAY <= float(np.fmin.reduce(cells)) <= np.fmax.reduce(cells) <= LAST_DAY:
+            return None
+        whole = cells[~np.isnan(cells)]
+    elif not are_whole(cells):
         return None
-    return digits_kind({str(value) for value in np.unique(cells).tolist()})
+    elif cells.dtype.kind == "O":
+        whole = np.array([value for value in cells.tolist() if not is_none(value)], object)
+    if not len(whole) or whole.min() < FIRST_DAY:
+        return None
+    return digits_kind({as_numeral(value) for value in np.unique(whole).tolist()})
 
 
 def _number_kind(name: str, numbers: NDArray[np.float64]) -> Kind:
@@ -349,12 +357,18 @@ def _refuse_lists(table: Table, name: str, values: list[Any]) -> None:
 
 def _is_missing(column: Cells) -> NDArray[np.bool_]:
     if isinstance(column, tuple):
-        return np.array([text.strip().lower() in _NO_NAME for text in column], dtype=np.bool_)
+        return np.array(_by_text(column, _has_no_name), dtype=np.bool_)
     if column.dtype.kind == "f":
         return np.isnan(column)
-    if column.dtype.kind == "O":
-        return np.array([_is_none(value) for value in column], dtype=np.bool_)
+    if column.dtype.kind in "OUS":
+        return np.array([_has_no_name(value) for value in column.tolist()], dtype=np.bool_)
     return np.zeros(column.shape, dtype=np.bool_)
+
+
+def _has_no_name(value: Any) -> bool:
+    if isinstance(value, str | bytes):
+        return as_word(value).strip().lower() in _NO_NAME
+    return is_none(value)
 
 
 def _from_text(column: tuple[str, ...]) -> NDArray[Any]:
@@ -375,4 +389,4 @@ def _from_typed(column: NDArray[Any]) -> NDArray[Any]:
     if column.dtype.kind in "biu":
         fits = np.can_cast(column.dtype, np.int64)
         return column.astype(np.int64) if fits else column
-    return np.array([str(value) for value in column.tolist()])
+    return np.array([as_word(value).strip() for value in column.tolist()])

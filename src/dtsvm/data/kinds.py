@@ -9,6 +9,7 @@ from enum import StrEnum
 __all__ = [
     "FIRST_DAY",
     "KIND_WORDS",
+    "LAST_DAY",
     "MOST_LEVELS",
     "NO_WORDS",
     "YES_WORDS",
@@ -27,7 +28,7 @@ MOST_LEVELS = 1000
 # So many rows must speak before values alone make a column an identifier.
 _ENOUGH = 20
 # 20240131; no measurement has nothing but such numbers.
-FIRST_DAY = 19000101
+FIRST_DAY, LAST_DAY = 19000101, 20991231
 _DAY = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
 # Beyond 16 digits a float does not tell whole numbers apart.
 _LONG = re.compile(r"\d{16,}")
@@ -36,6 +37,12 @@ _DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([ T]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?"
     r"|\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2})( \d{1,2}:\d{2}(:\d{2})?)?"
     r"|\d{1,2}[ .-]+[A-Za-z]{3,9}[ .,-]+(\d{4}|\d{2})|[A-Za-z]{3,9} \d{1,2}, \d{4}"
+)
+# Months, quarters, times of a day and durations; few different ones are good categories.
+_TIME = re.compile(
+    r"(19|20)\d\d([-/](0[1-9]|1[0-2])|-?Q[1-4])"
+    r"|[+-]?(\d+ days?,? )?[+-]?\d+:[0-5]\d(:[0-5]\d([.,]\d+)?)?( ?[AaPp][Mm])?"
+    r"|\d+ days?|P(\d+[YMWD])*(T(\d+([.,]\d+)?[HMS])+)?"
 )
 
 
@@ -56,7 +63,7 @@ KIND_WORDS = {
     Kind.ZERO_ONE: "0 and 1",
     Kind.YES_NO: "yes and no",
     Kind.CATEGORY: "categories",
-    Kind.DATE: "dates",
+    Kind.DATE: "dates or times",
     Kind.ID: "identifiers",
     Kind.EMPTY: "nothing",
 }
@@ -88,7 +95,14 @@ def join_kinds(one: Kind, other: Kind) -> Kind | None:
 
 
 def text_kind(name: str, different: Collection[str], n_present: int) -> Kind:
-    """Tell the kind of a column of words: yes/no, dates, identifiers or categories."""
+    """Tell the kind of a column of words: yes/no, dates, identifiers or categories.
+
+    Examples
+    --------
+    >>> times = [f"{hour:02d}:30:00" for hour in range(24)]
+    >>> str(text_kind("stay", times, 24)), str(text_kind("stay", times[:2], 24))
+    ('date', 'category')
+    """
     lower = {text.lower() for text in different}
     if lower <= YES_WORDS | NO_WORDS:
         return Kind.YES_NO
@@ -96,7 +110,9 @@ def text_kind(name: str, different: Collection[str], n_present: int) -> Kind:
         return Kind.DATE
     is_id = looks_like_id(name, len(different), n_present)
     is_free = n_present >= _ENOUGH and len(different) > n_present / 2
-    return Kind.ID if is_id or is_free or len(different) > MOST_LEVELS else Kind.CATEGORY
+    if not (is_id or is_free or len(different) > MOST_LEVELS):
+        return Kind.CATEGORY
+    return Kind.DATE if all(_TIME.fullmatch(text) for text in different) else Kind.ID
 
 
 def digits_kind(different: Collection[str]) -> Kind | None:

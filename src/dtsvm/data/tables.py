@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 MOST_COLUMNS = 2**24  # of CSR rows: each has a name
+LONG = 10**15  # of 16 digits: an identifier
 CSR = {"data", "indices", "indptr", "shape"}  # what scipy.sparse.save_npz writes
 
 # Text straight from a CSV file, or values that already have a type.
@@ -222,13 +223,21 @@ def arrow_columns(table: Any) -> dict[str, Cells]:
         plain = column.cast(column.type.value_type) if is_coded else column
         # A batch is refused what would be a copy unless it may make one.
         options = {"zero_copy_only": False} if hasattr(plain, "offset") else {}
-        columns[name] = np.asarray(plain.to_numpy(**options))
+        columns[name] = _exact(np.asarray(plain.to_numpy(**options)), plain.type, plain.to_pylist)
     return columns
+
+
+def _exact(values: NDArray[Any], kind: Any, as_list: Callable[[], list[Any]]) -> NDArray[Any]:
+    """Return long whole numbers with gaps as they were: floats, which have gaps, round them."""
+    is_float = values.dtype.kind == "f" and "int" in str(kind).lower()
+    if not is_float or not np.fmax.reduce(np.abs(values), initial=0.0) >= LONG:
+        return values
+    return np.array(as_list(), object)
 
 
 def _polars_columns(polars: Any, path: Path) -> dict[str, Cells]:
     frame = polars.read_parquet(path, hive_partitioning=False, glob=False)
-    return {column.name: np.asarray(column.to_numpy()) for column in frame}
+    return {c.name: _exact(np.asarray(c.to_numpy()), c.dtype, c.to_list) for c in frame}
 
 
 def _read_npz(path: Path) -> Table:

@@ -231,5 +231,8 @@ def _from_category(
 def _left_out(column: ColumnSchema) -> str:
     if column.kind is Kind.EMPTY:
         return f"Column {column.name!r} has no value at any node and is left out."
-    what = {Kind.DATE: "holds dates", Kind.ID: "looks like an identifier"}[column.kind]
-    return f"Column {column.name!r} {what} and is left out; declare its kind to use it."
+    if column.kind is Kind.DATE:
+        what, remedy = "holds dates or times", "make a number of it"
+    else:
+        what, remedy = "looks like an identifier", "declare its kind"
+    return f"Column {column.name!r} {what} and is left out; {remedy} to use it."

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_array, validate_data
 
+from dtsvm.data.cells import is_none
 from dtsvm.data.columns import LARGEST, refuse_twice
 from dtsvm.data.labels import are_labels, known_labels
 from dtsvm.errors import DataError
@@ -54,8 +55,8 @@ def estimator_rows(
             _check_finite(rows)
             return rows
         rows, labels = validate_data(estimator, X, y, reset=is_first, order="C", **options)
-    except ValueError as error:
-        raise _text_refused(error, X) from error
+    except (TypeError, ValueError) as error:
+        raise _refused(error, X) from error
     rows = _canonical(rows)
     _check_finite(rows)
     return rows, labels
@@ -101,8 +102,8 @@ def session_rows(X: ArrayLike | None, n_features: int | None) -> Any:
                 X, dtype=DTYPES, ensure_min_samples=0, ensure_all_finite=False, accept_sparse="csr"
             )
         )
-    except ValueError as error:
-        raise _text_refused(error, X) from error
+    except (TypeError, ValueError) as error:
+        raise _refused(error, X) from error
     _check_finite(rows)
     if n_features is not None and rows.shape[1] != n_features:
         raise DataError(
@@ -220,19 +221,36 @@ def _refuse_frame(X: Any) -> None:
             )
 
 
-def _text_refused(error: ValueError, X: Any) -> ValueError:
-    """Word numpy's refusal of text; pass scikit-learn's other sentences on."""
+def _refused(error: Exception, X: Any) -> Exception:
+    """Word what NumPy says of text or other things; pass scikit-learn's sentences on."""
     said = str(error)
+    columns = getattr(X, "columns", None)
+    for name in () if columns is None else columns:
+        for value in X[name]:
+            if not _is_number(value):
+                return DataError(
+                    f"X contains {_worded(value)} in column {name!r} where a number is expected; "
+                    "encode or drop such columns first."
+                )
     if said.startswith("could not convert string to float: "):
-        text = said.split(": ", 1)[1]
-        names = list(getattr(X, "columns", ()))
-        found = next((n for n in names if text in {repr(value) for value in X[n]}), None)
-        where = "" if found is None else f" in column {found!r}"
         return DataError(
-            f"X contains the text {text}{where} where a number is expected; encode or "
+            f"X contains the text {said.split(': ', 1)[1]} where a number is expected; encode or "
             "drop such columns first."
         )
     return error
+
+
+def _worded(value: Any) -> str:
+    if isinstance(value, str | bytes):
+        return f"the text {value!r}"
+    return "several values in one cell" if hasattr(value, "__len__") else repr(value)
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        return is_none(value) or float(value) is not None
+    except (TypeError, ValueError):
+        return False
 
 
 def _length(values: Any) -> int:

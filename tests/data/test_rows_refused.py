@@ -93,7 +93,8 @@ CSV_CASES = {
     ),
     "an open quote": (
         'a,y\n1,0\n"2,1\n',
-        "rows.csv, line 3: unexpected end of data. Mend the line.",
+        "rows.csv, line 3: a quote is opened here and not closed until line 3. Close it or, if the "
+        "file ends too early, copy it again.",
     ),
     "another encoding": (
         "a,y\n1,caf\xe9\n".encode("latin-1"),

@@ -77,7 +77,18 @@ CSV = {
     ),
     "an open quote": (
         GOOD + '"50.5,1.5,A,1\n',
-        "a.csv, line 14: unexpected end of data. Mend the line.",
+        "a.csv, line 14: a quote is opened here and not closed until line 14. Close it or, if the "
+        "file ends too early, copy it again.",
+    ),
+    "an open quote far above": (
+        GOOD.replace("41.5", '"41.5', 1),
+        "a.csv, line 3: a quote is opened here and not closed until line 13. Close it or, if the "
+        "file ends too early, copy it again.",
+    ),
+    "a copy that broke off": (
+        "age,sick\n" + "41.5,yes\n42.5,no\n" * 30 + "43.5,ye",
+        "a.csv, line 62: the file ends inside this line, with 'ye' in column 'sick'; no other row "
+        "has the like. Copy the file again or, if it is whole, end its last line.",
     ),
     "text after a quote": (
         GOOD + '"50.5"x,1.5,A,1\n',

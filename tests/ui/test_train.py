@@ -296,3 +296,16 @@ def test_a_c_that_nobody_chose_is_said(run, files):
     assert "C       1, the default: with --probability, --method nothing is chosen" in lines
     lines = run(*asked, "--probability", "--C", "2").stdout.splitlines()
     assert not [line for line in lines if line.startswith("C ")]
+
+
+def test_however_much_is_held_out_a_row_of_every_label_stays_to_train_on(run, files):
+    result = run(*TRAIN, "--holdout", "0.999")
+    assert "On 78 rows held out:" in result.stdout
+    assert load_model("model.json").task_classes_.tolist() == [["sick", "well"]] * 2
+
+
+def test_a_share_that_holds_out_nothing_is_said(run, files):
+    assert run(*TRAIN, "--holdout", "0.01").stdout.endswith(
+        "\nNo row is held out: --holdout 0.01 of each label's rows at each node rounds to none. "
+        "Hold out a larger share.\n"
+    )

@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from dtsvm.data.cut import looks_cut
 from dtsvm.data.numerals import is_number
 from dtsvm.data.text import read_text
 from dtsvm.errors import DataError
@@ -36,7 +37,8 @@ def read_csv_text(path: Path) -> tuple[dict[str, tuple[str, ...]], list[int]]:
     lines : list of int
         The line each row ends on, counted from 1. Blank lines are no rows.
     """
-    text = io.StringIO(read_text(path), newline="")
+    whole = read_text(path)
+    text = io.StringIO(whole, newline="")
     first = text.readline()
     said = _SEPARATOR.fullmatch(first)
     above = 1 if said else 0
@@ -44,12 +46,19 @@ def read_csv_text(path: Path) -> tuple[dict[str, tuple[str, ...]], list[int]]:
     if not said:
         text.seek(0)
     reader = csv.reader(text, delimiter=delimiter, skipinitialspace=True, strict=True)
+    lines: list[int] = []
     try:
         header = _checked_header(path, next(reader, []), 1 + above)
-        rows, lines = _checked_rows(path, reader, len(header), delimiter, above)
+        rows = _checked_rows(path, reader, len(header), delimiter, lines, above)
     except csv.Error as error:
-        line = reader.line_num + above
-        raise DataError(f"{path}, line {line}: {error}. Mend the line.") from error
+        begun = lines[-1] + 1 if lines else 1 + above
+        raise _unreadable(path, str(error), begun, reader.line_num + above) from error
+    if not whole.endswith(("\n", "\r")) and looks_cut([row[-1].strip() for row in rows]):
+        raise DataError(
+            f"{path}, line {lines[-1]}: the file ends inside this line, with {rows[-1][-1]!r} in "
+            f"column {header[-1]!r}; no other row has the like. Copy the file again or, if it is "
+            "whole, end its last line."
+        )
     columns = list(zip(*rows, strict=True)) or [()] * len(header)
     return dict(zip(header, columns, strict=True)), lines
 
@@ -93,9 +102,10 @@ def _checked_header(path: Path, cells: list[str], line: int) -> list[str]:
 
 
 def _checked_rows(
-    path: Path, reader: Any, n_columns: int, delimiter: str, above: int
-) -> tuple[list[list[str]], list[int]]:
-    rows, lines = [], []
+    path: Path, reader: Any, n_columns: int, delimiter: str, lines: list[int], above: int
+) -> list[list[str]]:
+    """Read all rows; `lines` is told the line each of them ends on."""
+    rows = []
     for row in reader:
         if not row:
             continue
@@ -107,7 +117,17 @@ def _checked_rows(
             )
         rows.append(row)
         lines.append(reader.line_num + above)
-    return rows, lines
+    return rows
+
+
+def _unreadable(path: Path, reason: str, begun: int, line: int) -> DataError:
+    """Word what the csv module says of a row that begins on one line and fails on another."""
+    if reason.startswith(("unexpected end", "field larger")):
+        return DataError(
+            f"{path}, line {begun}: a quote is opened here and not closed until line {line}. Close "
+            "it or, if the file ends too early, copy it again."
+        )
+    return DataError(f"{path}, line {line}: {reason}. Mend the line.")
 
 
 def _hint(row: list[str], delimiter: str) -> str:

@@ -16,6 +16,8 @@ def held_out(
 ) -> NDArray[np.bool_]:
     """Choose the rows of one node to hold out: the same share of every task's every label.
 
+    One row of each stays to train on, however large the share.
+
     Parameters
     ----------
     name : str
@@ -37,6 +39,8 @@ def held_out(
     >>> import numpy as np
     >>> int(held_out("north", 0.25, 0, np.array([0] * 8 + [1] * 4), None).sum())
     3
+    >>> int(held_out("north", 0.99, 0, np.array([0, 0, 1]), None).sum())
+    1
     """
     is_held = np.zeros(len(y), bool)
     rng = np.random.default_rng([seed, crc32(name.encode())])
@@ -45,5 +49,5 @@ def held_out(
     strata = tasks * (labels.max(initial=0) + 1) + labels
     for stratum in np.unique(strata):
         mine = rng.permutation(np.flatnonzero(strata == stratum))
-        is_held[mine[: round(share * len(mine))]] = True
+        is_held[mine[: min(round(share * len(mine)), len(mine) - 1)]] = True
     return is_held

@@ -139,6 +139,11 @@ def train(ctx: click.Context, /, files: tuple[Path, ...], out: Path, method: str
         report = judge(model, _held_rows(model, rows), by_node=False, company=others)
         click.echo(f"\nOn {report.n_rows:,} rows held out:")
         report.print()
+    elif choice.holdout:
+        click.echo(
+            f"\nNo row is held out: --holdout {choice.holdout:g} of each label's rows at each node "
+            "rounds to none. Hold out a larger share."
+        )
     if model.info.status is not Status.CONVERGED:
         click.echo(_not_converged(model.info, estimator.tol), err=True)
         ctx.exit(NOT_CONVERGED)

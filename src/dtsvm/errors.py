@@ -15,7 +15,7 @@ The whole tree::
 
     UserWarning
     ├── SlowKernelWarning         nothing was compiled: the same answers, slowly
-    └── UnitWarning               new rows seem to be in another unit than those trained on
+    └── StrangeRowsWarning        new rows do not look like those trained on
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = [
     "NotConvergedWarning",
     "ParameterError",
     "SlowKernelWarning",
-    "UnitWarning",
+    "StrangeRowsWarning",
     "did_you_mean",
 ]
 
@@ -83,8 +83,8 @@ class SlowKernelWarning(UserWarning):
     """Nothing was compiled: the same answers come slowly."""
 
 
-class UnitWarning(UserWarning):
-    """New rows seem to be in another unit than those trained on."""
+class StrangeRowsWarning(UserWarning):
+    """New rows do not look like those trained on: another unit, other categories."""
 
 
 def did_you_mean(value: object, choices: Iterable[object]) -> str:

@@ -93,10 +93,21 @@ def test_standard_input_is_a_file(monkeypatch):
         ([str(i) for i in range(5, 25)], Kind.ID),
         (["1,234.5", "17"], Kind.NUMBER),
         (["1 234", "17"], Kind.NUMBER),
+        (["−1.5", "2.5"], Kind.NUMBER),
+        (["12.5 mg", "7 mg", "NA"], Kind.NUMBER),
+        (["36.6 °C", "38 °C"], Kind.NUMBER),
+        (["12.5 mg", "7 g"], Kind.CATEGORY),
+        (["12A", "7B"], Kind.CATEGORY),
     ],
 )
 def test_a_columns_kind_is_found_from_its_values(cells, kind):
     assert frame_records({"c": np.array(cells, object)}).schema["c"].kind is kind
+
+
+def test_a_unit_beside_every_number_is_the_columns(write):
+    rows = read_records(write("dose|sick\n12.5 mg|0\n−7 mg|1\n"), roles={"label": "sick"})
+    assert rows.schema["dose"].unit == "mg"
+    assert numbers_of(rows.table, "dose").tolist() == [12.5, -7.0]
 
 
 def test_typed_columns_of_frames_have_kinds_too():

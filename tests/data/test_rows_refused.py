@@ -129,7 +129,7 @@ def test_a_file_that_fails_to_open_is_refused(refusal, monkeypatch, tmp_path):
 
 def test_an_unsupported_suffix_is_refused(refusal):
     assert refusal({"rows.xlsx": "a"}) == (
-        "rows.xlsx has the unsupported suffix '.xlsx'. Choose from .csv, .tsv, .parquet, .npz."
+        "rows.xlsx has the unsupported suffix '.xlsx'. Save it as CSV in the program that made it."
     )
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ from sklearn.svm import LinearSVC
 
 from dtsvm import Preparation
 from dtsvm.data import frame_records
-from dtsvm.errors import DataError, ModelFileError, ParameterError, UnitWarning
+from dtsvm.errors import DataError, ModelFileError, ParameterError, StrangeRowsWarning
 from dtsvm.prepare import Plan, agreeing, encode, run_alone
 
 
@@ -51,7 +52,7 @@ def test_a_column_in_another_unit_is_said_once_with_both_ranges():
     heights = np.linspace(1.5, 1.95, 40)
     made = Preparation().fit({"height": heights, "share": heights / 2})
     strange = {"height": 100 * heights[:3], "share": heights[:3] / 200}
-    with pytest.warns(UnitWarning) as said:
+    with pytest.warns(StrangeRowsWarning) as said:
         made.transform(strange)
     assert [str(one.message) for one in said] == [
         "X has 'height' from 150 to 152; trained on were 1.73 ± 0.133, all below 2. Convert it if "
@@ -88,7 +89,22 @@ def test_rare_and_unseen_levels_go_together():
 
 def test_an_unseen_level_is_no_level_where_none_was_rare():
     made = Preparation(min_count=1).fit({"ward": ["A", "B", "A"]})
-    assert made.transform({"ward": ["C"]}).tolist() == [[0, 0]]
+    assert made.transform({"ward": ["C", "A", "B"]}).tolist() == [[0, 0], [1, 0], [0, 1]]
+
+
+def test_categories_that_are_mostly_unseen_or_spelled_otherwise_are_said():
+    wards = ["north", "south"] * 10
+    made = Preparation().fit({"ward": wards})
+    said = (
+        "X has {!r} as 'ward' in {} of {} rows, and no row trained on has it, but north, south. "
+        "Write it alike if it is one of these."
+    )
+    with pytest.warns(StrangeRowsWarning, match=re.escape(said.format("N", 2, 3))):
+        made.transform({"ward": ["N", "N", "south"]})
+    with pytest.warns(StrangeRowsWarning, match=re.escape(said.format("South", 1, 21))):
+        made.transform({"ward": [*wards, "South"]})
+    made = Preparation().fit({"ward": [*wards, "attic"]})  # there were rare ones
+    made.transform({"ward": ["cellar", None]})
 
 
 def test_columns_are_found_by_name_and_extra_ones_ignored():

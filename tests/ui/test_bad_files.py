@@ -162,7 +162,8 @@ CSV = {
     ),
     "a line above the header": (
         "# exported on Monday\n" + GOOD,
-        "a.csv, line 2: expected 1 columns, got 4. Give every row one value for each column name.",
+        "a.csv, line 2: expected 1 columns, got 4. Give every row one value for each column name; "
+        "is the first line a title? Then remove it.",
     ),
     "a title above the header": (
         "Report,,,\n" + GOOD,
@@ -193,14 +194,21 @@ CSV = {
         "No column is left to make a feature of. Column 'country' is 'DK' in every row; it is "
         "left out.",
     ),
-    "labels alone": ("sick\n0\n1\n", "No column is left to make a feature of."),
+    "labels alone": (
+        "sick\n0\n1\n",
+        "No column is left to make a feature of. Give columns beside label, task and node.",
+    ),
     "a web page": (
         "<!DOCTYPE html>\n<html><body>Log in</body></html>\n",
         "a.csv has no column 'sick' for the label. Choose from <!DOCTYPE html>.",
     ),
     "another alphabet's comma": (
-        GOOD.replace(",", "|"),
-        "a.csv has no column 'sick' for the label. Choose from age|dose|ward|sick.",
+        GOOD.replace(",", "、"),
+        "a.csv has no column 'sick' for the label. Choose from age、dose、ward、sick.",
+    ),
+    "a spreadsheet called CSV": (
+        b"PK\x03\x04 and more",
+        "a.csv is no text but a zip archive or a spreadsheet. Unzip it, or save it as CSV.",
     ),
 }
 
@@ -215,7 +223,12 @@ OTHERS = {
     "an Excel file": (
         "a.xlsx",
         b"PK",
-        "a.xlsx has the unsupported suffix '.xlsx'. Choose from .csv, .tsv, .parquet, .npz.",
+        "a.xlsx has the unsupported suffix '.xlsx'. Save it as CSV in the program that made it.",
+    ),
+    "JSON": (
+        "a.json",
+        b"{}",
+        "a.json has the unsupported suffix '.json'. Choose from .csv, .tsv, .parquet, .npz.",
     ),
     "text called npz": ("a.npz", b"hello", "a.npz is not an npz file. Write it with numpy.savez."),
     "an npz without X": (
@@ -322,6 +335,13 @@ def test_a_command_is_refused_for(run, tmp_path, case):
     (tmp_path / "a.csv").write_text(GOOD)
     said = refused(run, tmp_path, "train", "a.csv", "--label", "sick", *options)
     assert said == f"Error: {sentence.format(here=tmp_path)}\n"
+
+
+def test_a_column_has_one_role(run, tmp_path):
+    (tmp_path / "a.csv").write_text(GOOD)
+    said = refused(run, tmp_path, "train", "a.csv", "--label", "sick", "--node", "sick",
+                   exit_code=2)  # fmt: skip
+    assert said.endswith("\nError: --node sick: this column is the label already.\n")
 
 
 def test_a_folder_is_no_file(run, tmp_path):

@@ -207,7 +207,7 @@ def test_a_frame_of_raw_columns_is_prepared_as_the_file_says(run, files):
     assert np.array_equal(features, values)
 
 
-@pytest.mark.filterwarnings("default::dtsvm.errors.UnitWarning")
+@pytest.mark.filterwarnings("default::dtsvm.errors.StrangeRowsWarning")
 def test_a_file_in_another_unit_is_answered_with_one_line_of_warning(run, files):
     run("train", "rows.csv", "--label", "state", "--task", "disease", "--C", "0.1")
     frame = pd.read_csv("test.csv")

@@ -216,7 +216,7 @@ def _parsed(table: Table, name: str, cells: tuple[str, ...]) -> NDArray[np.float
     if quick is not None:
         return quick
     signed = split_sign(cells)
-    texts = [text.strip() for text in (signed[0] if signed else cells)]
+    texts = [text.strip().replace("−", "-") for text in (signed[0] if signed else cells)]
     different = dict.fromkeys(text for text in texts if not is_missing_text(text))
     try:
         found = parse_numbers(different)

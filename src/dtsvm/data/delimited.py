@@ -17,13 +17,13 @@ from dtsvm.errors import DataError
 __all__ = ["read_csv_text"]
 
 MOST_COLUMNS = 100_000
-_DELIMITERS = ",;\t"
+_DELIMITERS = ",;\t|"
 # Excel's own first line, which names the delimiter.
 _SEPARATOR = re.compile(r"\s*sep=(.)\s*", re.IGNORECASE)
 
 
 def read_csv_text(path: Path) -> tuple[dict[str, tuple[str, ...]], list[int]]:
-    """Read a CSV file with a header; the delimiter is a comma, a semicolon or a tab.
+    """Read a CSV file with a header; the delimiter is a comma, a semicolon, a tab or a bar.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def _checked_rows(
         if not row:
             continue
         if len(row) != n_columns:
-            hint = _hint(row, delimiter) if len(row) > n_columns else ""
+            hint = _hint(row, n_columns, delimiter) if len(row) > n_columns else ""
             raise DataError(
                 f"{path}, line {reader.line_num + above}: expected {n_columns} columns, got "
                 f"{len(row)}. Give every row one value for each column name{hint}."
@@ -130,8 +130,10 @@ def _unreadable(path: Path, reason: str, begun: int, line: int) -> DataError:
     return DataError(f"{path}, line {line}: {reason}. Mend the line.")
 
 
-def _hint(row: list[str], delimiter: str) -> str:
-    """Say what probably happened: 1,5 between commas is two values."""
+def _hint(row: list[str], n_columns: int, delimiter: str) -> str:
+    """Say what probably happened: 1,5 between commas is two values; a title is no names."""
+    if n_columns == 1:
+        return "; is the first line a title? Then remove it"
     are_digits = sum(cell.strip().lstrip("+-").isdigit() for cell in row)
     if delimiter == "," and are_digits > len(row) / 2:
         return "; a decimal comma needs quotes, or semicolons between values"

@@ -14,7 +14,11 @@ _PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|infinity|n
 _COMMA = re.compile(r"[+-]?(\d+|\d{1,3}([. ’'\u00a0\u202f]\d{3})+)(,\d+)?([eE][+-]?\d+)?")
 _GROUPED = re.compile(r"[+-]?\d{1,3}([, ’'\u00a0\u202f]\d{3})+(\.\d+)?")
 _EITHER = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
-_SIGNED = re.compile(r"([+-]?)([$€£¥])\s?([\d.,].*)|([+-]?[\d.,].*?)\s?([%‰$€£¥])", re.DOTALL)
+# $5, 97 %, 12.5 mg, 36.6 °C
+_SIGNED = re.compile(
+    r"([+−-]?)([$€£¥])\s?([\d.,].*)|([+−-]?[\d.,].*?)\s?([%‰$€£¥]|°?[^\W\d_][^\d\s]{0,9})",
+    re.DOTALL,
+)
 _APART = re.compile(r"[ ’'\u00a0\u202f]")
 
 
@@ -49,7 +53,7 @@ def is_missing_text(text: str) -> bool:
 
 
 def split_sign(texts: Sequence[str]) -> tuple[tuple[str, ...], str] | None:
-    """Take off the sign of percent or money that stands beside every number of a column.
+    """Take off the unit, or the sign of percent or money, beside every number of a column.
 
     Returns
     -------
@@ -62,6 +66,8 @@ def split_sign(texts: Sequence[str]) -> tuple[tuple[str, ...], str] | None:
     (('97', '', '4.5'), '%')
     >>> split_sign(["-$1,200.50", "$3"])
     (('-1,200.50', '3'), '$')
+    >>> split_sign(["12.5 mg", "7mg"])
+    (('12.5', '7'), 'mg')
     >>> split_sign(["97 %", "0.97"]) is None
     True
     """

@@ -103,7 +103,7 @@ def read_rows(
 
     Notes
     -----
-    A CSV file has its column names on the first line and commas, semicolons or tabs between
+    A CSV file has its column names on the first line and commas, semicolons, tabs or bars between
     values. Parquet needs pyarrow or polars. An npz file holds the features as a matrix ``X``, their
     names, if they have any, as ``feature_names`` (else x0, x1, …), and one array for each other
     column; arrays called ``task`` and ``node`` are taken for what they say. CSR rows are held as

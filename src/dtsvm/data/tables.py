@@ -147,10 +147,8 @@ def _reader_for(path: Path) -> Callable[[Path], Table]:
     if reader is None:
         if path.is_dir():
             raise DataError(f"{path} is a folder. Name the files in it.")
-        raise DataError(
-            f"{path} has the unsupported suffix {path.suffix!r}. "
-            f"{did_you_mean(path.suffix, _READERS)}"
-        )
+        remedy = _REMEDIES.get(path.suffix.lower()) or did_you_mean(path.suffix, _READERS)
+        raise DataError(f"{path} has the unsupported suffix {path.suffix!r}. {remedy}")
     if is_zipped and reader is not _read_csv:
         raise DataError(f"{path}: only CSV is read from gzip. Unzip it first.")
     return reader
@@ -347,6 +345,14 @@ def _feature_names(path: Path, given: NDArray[Any] | None, n_features: int) -> t
     return names
 
 
+_SPREADSHEET = "Save it as CSV in the program that made it."
+_REMEDIES = {
+    ".xlsx": _SPREADSHEET,
+    ".xls": _SPREADSHEET,
+    ".ods": _SPREADSHEET,
+    ".zip": "Unzip it first.",
+    ".txt": "If it has rows and columns, rename it to .csv.",
+}
 _READERS: dict[str, Callable[[Path], Table]] = {
     ".csv": _read_csv,
     ".tsv": _read_csv,

@@ -14,6 +14,12 @@ __all__ = ["STDIN", "read_text"]
 
 STDIN = Path("-")
 _GZIP = b"\x1f\x8b"
+# What is sometimes given the name of a CSV file.
+_NO_TEXT = {
+    b"PK\x03\x04": "a zip archive or a spreadsheet. Unzip it, or save it as CSV",
+    b"\xd0\xcf\x11\xe0": "a spreadsheet. Save it as CSV",
+    b"PAR1": "Parquet. Give its name the suffix .parquet",
+}
 # Longest first: the mark of UTF-32-LE begins with that of UTF-16-LE.
 _MARKS = [
     (b"\xef\xbb\xbf", "utf-8-sig"),
@@ -35,6 +41,9 @@ def read_text(path: Path) -> str:
         data = _unzip(path, data)
     if not data:
         raise DataError(f"{path} is empty. Give a file with rows.")
+    for mark, what in _NO_TEXT.items():
+        if data.startswith(mark):
+            raise DataError(f"{path} is no text but {what}.")
     encoding = _encoding(data)
     try:
         text = data.decode(encoding)

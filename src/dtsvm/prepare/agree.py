@@ -182,7 +182,8 @@ def _make_plan(
         # How large numbers are is one node's, and of no more use.
         columns.append(replace(column, sizes=None, levels=column.levels if made else ()))
     if not features:
-        raise DataError(" ".join(["No column is left to make a feature of.", *notes]))
+        why = notes or ["Give columns beside label, task and node."]
+        raise DataError(" ".join(["No column is left to make a feature of.", *why]))
     return Plan(Schema(tuple(columns)), tuple(features), tuple(notes), counts.n_rows)
 
 

@@ -14,11 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from dtsvm.data import Records, frame_records
 from dtsvm.data.records import unit_of
-from dtsvm.errors import DataError, ParameterError, UnitWarning
+from dtsvm.errors import DataError, ParameterError, StrangeRowsWarning
 from dtsvm.prepare.agree import agreeing, run_together
 from dtsvm.prepare.encode import Encoded, encode, require_columns
 from dtsvm.prepare.plan import Plan, apply_plan, apply_sparsely
-from dtsvm.prepare.units import other_units
+from dtsvm.prepare.strange import other_levels, other_units
 
 __all__ = ["Preparation"]
 
@@ -103,14 +103,16 @@ class Preparation(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> Any:
         """Return the features of raw rows, whose columns are found by name; CSR if `sparse`.
 
-        Warns, with a `UnitWarning`, of a column that seems to be in another unit.
+        Warns, with a `StrangeRowsWarning`, of columns that seem to be in another unit or to have
+        other categories than those trained on.
         """
         check_is_fitted(self, "plan_")
         records = X if isinstance(X, Records) else frame_records(X, only=True)
         rows = _read(self.plan_, records, self.missing_columns)
-        strange = other_units(self.plan_, rows, records.table.path)
-        if strange:
-            warnings.warn(strange, UnitWarning, stacklevel=3)
+        for find in (other_units, other_levels):
+            said = find(self.plan_, rows, records.table)
+            if said:
+                warnings.warn(said, StrangeRowsWarning, stacklevel=3)
         return apply_sparsely(self.plan_, rows) if self.sparse else apply_plan(self.plan_, rows)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:

@@ -99,6 +99,11 @@ def read_choice(params: dict[str, Any]) -> Choice:
             names = ", ".join(DECLARABLE)
             raise click.UsageError(f"--kind {text}: write COLUMN=KIND, with a kind of {names}.")
         kinds[column] = kind
+    given = [(name, params[name]) for name in ("label", "task", "node", "weight") if params[name]]
+    for i, (name, column) in enumerate(given):
+        taken = next((other for other, one in given[:i] if one == column), None)
+        if taken:
+            raise click.UsageError(f"--{name} {column}: this column is the {taken} already.")
     if params["is_raw"] and kinds:
         raise click.UsageError("--kind has no meaning with --raw.")
     listed = params["features"]

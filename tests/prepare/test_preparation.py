@@ -96,8 +96,8 @@ def test_categories_that_are_mostly_unseen_or_spelled_otherwise_are_said():
     wards = ["north", "south"] * 10
     made = Preparation().fit({"ward": wards})
     said = (
-        "X has {!r} as 'ward' in {} of {} rows, and no row trained on has it, but north, south. "
-        "Write it alike if it is one of these."
+        "X has {!r} as 'ward' in {} of {} rows; features are made of north, south. Write it alike "
+        "if it is one of these."
     )
     with pytest.warns(StrangeRowsWarning, match=re.escape(said.format("N", 2, 3))):
         made.transform({"ward": ["N", "N", "south"]})

@@ -465,8 +465,7 @@ def test_a_wrong_kind_is_wrong_usage(run, tmp_path):
     ("heading", "new", "sentence"),
     [
         ("dose", "age,dose,ward\nold,1.5,A\n",
-         "new.csv, line 2: column 'age' has 'old', which is not a number. Mend it, or declare the "
-         "column a category."),
+         "new.csv, line 2: column 'age' has 'old', which is not a number. Mend it."),
         ("dose (mg)", "age,dose (g),ward\n50,1.5,A\n",
          "new.csv has 'dose' in g; features are made of it in mg. Convert it."),
         ("dose", "dose\n1.5\n",

@@ -36,7 +36,9 @@ from dtsvm.data.tables import Cells, Table
 from dtsvm.errors import DataError
 
 __all__ = [
+    "ENCODE",
     "LARGEST",
+    "MEND",
     "find_numbers",
     "kind_of",
     "levels_of",
@@ -54,7 +56,8 @@ LARGEST = 1e100
 _WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]*)")
 # A label may be called "-" or "?".
 _NO_NAME = MISSING - {"-", ".", "?"}
-_ENCODE = "Mend it, or declare the column a category."
+MEND = "Mend it."
+ENCODE = "Mend it, or declare the column a category."
 _CHOOSE = "Mend the value, or list the columns to use as features."
 # 007 is a name, not seven.
 _CODE = re.compile(r"[+-]?0[0-9].*")
@@ -73,11 +76,11 @@ def kind_of(table: Table, name: str) -> Kind:
         return digits_kind(different) or _number_kind(name, _checked(table, name, numbers))
     n_present = sum(not is_missing_text(text) for text in cells)
     if numbers is None and sum(is_number(text) for text in cells) > n_present / 2:
-        _refuse_text(table, name, cells, _ENCODE)
+        _refuse_text(table, name, cells, ENCODE)
     return text_kind(name, different, n_present)
 
 
-def numbers_of(table: Table, name: str, remedy: str = _ENCODE) -> NDArray[np.float64]:
+def numbers_of(table: Table, name: str, remedy: str = ENCODE) -> NDArray[np.float64]:
     """Give a column as floats, NaN where there is no value, or refuse what is no number."""
     cells = _settled(table, name)
     numbers = _parsed(table, name, cells) if isinstance(cells, tuple) else cells
@@ -86,7 +89,7 @@ def numbers_of(table: Table, name: str, remedy: str = _ENCODE) -> NDArray[np.flo
     return _checked(table, name, numbers)
 
 
-def switches_of(table: Table, name: str) -> NDArray[np.float64]:
+def switches_of(table: Table, name: str, remedy: str = ENCODE) -> NDArray[np.float64]:
     """Give a yes/no column as 1 and 0, NaN where there is no value, or refuse another word."""
     cells = _settled(table, name)
     numbers = np.array(_by_text(cells, _switch)) if isinstance(cells, tuple) else cells
@@ -95,8 +98,8 @@ def switches_of(table: Table, name: str) -> NDArray[np.float64]:
         row = int(is_strange.argmax())
         found = cells[row].strip().lower() if isinstance(cells, tuple) else f"{numbers[row]:g}"
         raise DataError(
-            f"{table.place(row)}: column {name!r} has {found!r}, which is neither yes nor "
-            "no. Mend the value, or declare the column a category."
+            f"{table.place(row)}: column {name!r} has {found!r}, which is neither yes nor no. "
+            f"{remedy}"
         )
     return numbers
 

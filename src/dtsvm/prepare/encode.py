@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dtsvm.data import ColumnSchema, Kind, Records, Schema
-from dtsvm.data.columns import levels_of, numbers_of, switches_of
+from dtsvm.data.columns import ENCODE, MEND, levels_of, numbers_of, switches_of
 from dtsvm.data.schema import absent_remedy
 from dtsvm.errors import DataError
 
@@ -170,7 +170,8 @@ def _numbers(records: Records, column: ColumnSchema) -> NDArray[np.float64]:
     if column.name not in records.table.columns:
         return np.full(records.n_rows, np.nan)
     read = numbers_of if column.kind is Kind.NUMBER else switches_of
-    return read(records.table, column.name)
+    # Kinds that are settled already, as for prediction, cannot be declared.
+    return read(records.table, column.name, ENCODE if records.schema.columns else MEND)
 
 
 def _codes(records: Records, column: ColumnSchema) -> NDArray[np.int64]:

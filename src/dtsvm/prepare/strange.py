@@ -74,8 +74,8 @@ def other_levels(plan: Plan, rows: Encoded, table: Table) -> str | None:
     >>> plan = Preparation().fit({"ward": ["north", "south"] * 10}).plan_
     >>> rows = frame_records({"ward": ["South", "north"]})
     >>> other_levels(plan, encode(rows, plan.schema), rows.table)
-    "X has 'South' as 'ward' in 1 of 2 rows, and no row trained on has it, but north, south. Write
-    it alike if it is one of these."
+    "X has 'South' as 'ward' in 1 of 2 rows; features are made of north, south. Write it alike if
+    it is one of these."
     """
     made = {feature.column for feature in plan.features}
     names = {feature.name for feature in plan.features}
@@ -93,8 +93,8 @@ def other_levels(plan: Plan, rows: Encoded, table: Table) -> str | None:
             more = ", …" if len(column.levels) > MOST_NAMED else ""
             return (
                 f"{table.path} has {level!r} as {column.name!r} in {unknown[level]} of "
-                f"{rows.n_rows} rows, and no row trained on has it, but {shown}{more}. Write it "
-                "alike if it is one of these."
+                f"{rows.n_rows} rows; features are made of {shown}{more}. Write it alike if it is "
+                "one of these."
             )
     return None
 

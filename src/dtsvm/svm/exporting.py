@@ -37,7 +37,9 @@ def export(
     Returns
     -------
     SGDClassifier or onnx.ModelProto
-        It labels rows as the task does. The ONNX model takes float32 rows named "X".
+        It labels rows of features as the task does; a model that was trained from raw columns has
+        them made by its preparation, which is not part of it. The ONNX model takes float32 rows
+        named "X".
 
     Examples
     --------

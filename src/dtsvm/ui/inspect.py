@@ -175,7 +175,8 @@ def _print_weights(
 def _word_network(network: dict[str, Any]) -> str:
     n_nodes, n_links = len(network["nodes"]), len(network["links"])
     if n_nodes == 1:
-        return f"what node {network['nodes'][0]} says on its own"
+        name = network["nodes"][0]
+        return "one node" if name == 0 else f"one node, {name}"
     fewest, most = network["fewest_neighbours"], network["most_neighbours"]
     around = f"{fewest} neighbours each" if fewest == most else f"{fewest} to {most} neighbours"
     return (

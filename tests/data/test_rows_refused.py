@@ -87,6 +87,10 @@ CSV_CASES = {
         "rows.csv, line 3: column 'y' has no value. Every row needs a label; "
         "fill it in or remove the row.",
     ),
+    "a label without end": (
+        "a,y\n1,0\n2,1e400\n",
+        "rows.csv, line 3: column 'y' has inf, which is no label. Mend it.",
+    ),
     "words alone": (
         "city,y\nRome,0\n",
         "rows.csv has no column of numbers to use as a feature. Add one.",

@@ -238,6 +238,8 @@ def test_nullable_booleans_and_whole_numbers_stay_what_they_are():
     assert DTSVM().fit(X, is_sick).classes_.dtype == bool
     grade = pd.Series([1, 1, 2, 2], dtype="Int64")
     assert DTSVM().fit(X, grade).predict(X[:1]).tolist() == [1]
+    large = np.array([0, 1, 0, 1], np.uint64) + np.uint64(2**63)
+    assert DTSVM().fit(X, grade, task=large).tasks_.tolist() == [2**63, 2**63 + 1]
 
 
 def test_what_a_frame_has_beside_numbers_is_refused_with_its_column():

@@ -171,6 +171,11 @@ def require_values(table: Table, name: str, role: str) -> NDArray[Any]:
             "fill it in or remove the row."
         )
     found = _from_text(column) if isinstance(column, tuple) else _from_typed(column)
+    if found.dtype.kind == "f" and not np.isfinite(found).all():
+        row = int((~np.isfinite(found)).argmax())
+        raise DataError(
+            f"{table.place(row)}: column {name!r} has {found[row]}, which is no {role}. Mend it."
+        )
     if found.dtype.kind == "U":
         refuse_spellings(table, name, found)
     return found

@@ -62,7 +62,10 @@ def _consecutive(array: NDArray[Any]) -> tuple[list[Any], NDArray[np.int64]] | N
     first, last = int(array.min()), int(array.max())
     if last - first >= len(array):
         return None
-    index = array.astype(np.int64, copy=False) - first
+    if array.dtype == np.uint64:  # may be beyond int64
+        index = (array - array.min()).astype(np.int64)
+    else:
+        index = array.astype(np.int64, copy=False) - first
     if np.count_nonzero(np.bincount(index)) <= last - first:
         return None
     return list(range(first, last + 1)), index

@@ -94,6 +94,16 @@ CSV = {
         GOOD + '"50.5"x,1.5,A,1\n',
         "a.csv, line 14: ',' expected after '\"'. Mend the line.",
     ),
+    "a word among decimal commas": (
+        GOOD.replace(",", ";").replace(".5", ",5").replace("43,5", "old", 1),
+        "a.csv, line 5: column 'age' has 'old', which is not a number. Mend it, or declare the "
+        "column a category.",
+    ),
+    "a word among percents": (
+        GOOD.replace(".5,", ".5%,").replace("43.5%", "old", 1),
+        "a.csv, line 5: column 'age' has 'old', which is not a number. Mend it, or declare the "
+        "column a category.",
+    ),
     "Latin-1": (
         (GOOD + "50.5,1.5,Caf\xe9,1\n").encode("latin-1"),
         "a.csv, line 14: byte 0xe9 is not UTF-8 text. Save the file as UTF-8.",

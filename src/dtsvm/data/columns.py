@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -28,6 +27,7 @@ from dtsvm.data.numerals import (
     Ambiguous,
     is_missing_text,
     is_number,
+    is_numeral,
     parse_numbers,
     split_sign,
 )
@@ -43,7 +43,6 @@ __all__ = [
     "kind_of",
     "levels_of",
     "numbers_of",
-    "refuse_twice",
     "require_numbers",
     "require_values",
     "switches_of",
@@ -75,7 +74,7 @@ def kind_of(table: Table, name: str) -> Kind:
     if numbers is not None and not _are_codes(different):
         return digits_kind(different) or _number_kind(name, _checked(table, name, numbers))
     n_present = sum(not is_missing_text(text) for text in cells)
-    if numbers is None and sum(is_number(text) for text in cells) > n_present / 2:
+    if numbers is None and sum(is_numeral(text) for text in cells) > n_present / 2:
         _refuse_text(table, name, cells, ENCODE)
     return text_kind(name, different, n_present)
 
@@ -123,13 +122,6 @@ def texts_of(table: Table, name: str) -> list[str]:
     if not isinstance(cells, tuple) and are_whole(cells):
         return ["" if is_none(value) else str(value) for value in cells.tolist()]
     return ["" if text is None else text for text in levels_of(table, name).tolist()]
-
-
-def refuse_twice(names: Iterable[Any]) -> None:
-    """Refuse a frame that has two columns of one name."""
-    for name, count in Counter(names).most_common(1):
-        if count > 1:
-            raise DataError(f"X has {count} columns called {name!r}. Rename them.")
 
 
 def require_numbers(table: Table, name: str) -> NDArray[np.float64]:
@@ -342,12 +334,14 @@ def _refuse_first(
 
 def _refuse_text(table: Table, name: str, cells: Cells, remedy: str) -> NoReturn:
     """Refuse the first word, or the first gap where there are no words."""
-    strange = [row for row, text in enumerate(cells) if not is_number(text)]
-    row = next((row for row in strange if not is_missing_text(cells[row])), strange[0])
-    if is_missing_text(cells[row]):
-        fault = "no value. Fill it in, remove the row, or let Preparation fill it."
+    given = [row for row, text in enumerate(cells) if not is_missing_text(text)]
+    strange = [row for row in given if not is_numeral(cells[row])]
+    strange = strange or [row for row in given if not is_number(cells[row])]
+    if strange:
+        row, fault = strange[0], f"{cells[strange[0]]!r}, which is not a number. {remedy}"
     else:
-        fault = f"{cells[row]!r}, which is not a number. {remedy}"
+        row = next(row for row, text in enumerate(cells) if is_missing_text(text))
+        fault = "no value. Fill it in, remove the row, or let Preparation fill it."
     raise DataError(f"{table.place(row)}: column {name!r} has {fault}")
 
 

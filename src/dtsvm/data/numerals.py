@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-__all__ = ["MISSING", "Ambiguous", "is_missing_text", "is_number", "parse_numbers", "split_sign"]
+__all__ = [
+    "MISSING",
+    "Ambiguous",
+    "is_missing_text",
+    "is_number",
+    "is_numeral",
+    "parse_numbers",
+    "split_sign",
+]
 
 # What stands for "no value" in files; compared without case and surrounding blanks.
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "<na>", "#n/a", "?", "-", "."})
@@ -19,6 +27,7 @@ _SIGNED = re.compile(
     r"([+−-]?)([$€£¥])\s?([\d.,].*)|([+−-]?[\d.,].*?)\s?([%‰$€£¥]|°?[^\W\d_][^\d\s]{0,9})",
     re.DOTALL,
 )
+_BESIDE = re.compile(r"\s?[%‰$€£¥]\s?")
 _APART = re.compile(r"[ ’'\u00a0\u202f]")
 
 
@@ -39,6 +48,18 @@ def is_number(text: str) -> bool:
     except ValueError:
         return False
     return "_" not in text
+
+
+def is_numeral(text: str) -> bool:
+    """Tell whether a text is a number in some way of writing, with a sign or without.
+
+    Examples
+    --------
+    >>> is_numeral("1.250,5"), is_numeral("97 %"), is_numeral("4A")
+    (True, True, False)
+    """
+    bare = _BESIDE.sub("", text.strip().replace("−", "-"))
+    return is_number(bare) or any(way.fullmatch(bare) for way in (_COMMA, _GROUPED))
 
 
 def is_missing_text(text: str) -> bool:

@@ -17,7 +17,6 @@ from dtsvm.data.columns import (
     kind_of,
     levels_of,
     numbers_of,
-    refuse_twice,
     require_values,
     weights_of,
 )
@@ -25,6 +24,7 @@ from dtsvm.data.kinds import Kind
 from dtsvm.data.numerals import split_sign
 from dtsvm.data.schema import ColumnSchema, Schema, split_unit
 from dtsvm.data.sizes import count_exponents, largest_exponent, sizes_of
+from dtsvm.data.spellings import refuse_twice
 from dtsvm.data.tables import Cells, Table, read_table
 from dtsvm.errors import DataError, ParameterError, did_you_mean
 

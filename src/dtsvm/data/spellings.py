@@ -1,7 +1,8 @@
-"""Names that differ in case only, No and no: one label, task or node written in two ways."""
+"""Names: one label, task or node written in two ways, No and no; two columns of one name."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,7 +12,7 @@ from dtsvm.data.kinds import NO_WORDS, YES_WORDS
 from dtsvm.data.tables import Table
 from dtsvm.errors import DataError
 
-__all__ = ["refuse_other_spellings", "refuse_spellings"]
+__all__ = ["refuse_other_spellings", "refuse_spellings", "refuse_twice"]
 
 
 def refuse_spellings(table: Table, name: str, texts: NDArray[Any]) -> None:
@@ -50,3 +51,10 @@ def refuse_other_spellings(names: Iterable[tuple[Any, Any]], role: str) -> None:
                 raise DataError(
                     f"{file} has the {role} {text!r}, and {where} {known!r}. Write them alike."
                 )
+
+
+def refuse_twice(names: Iterable[Any]) -> None:
+    """Refuse a frame that has two columns of one name."""
+    for name, count in Counter(names).most_common(1):
+        if count > 1:
+            raise DataError(f"X has {count} columns called {name!r}. Rename them.")

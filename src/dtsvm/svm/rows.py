@@ -11,8 +11,9 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import check_array, validate_data
 
 from dtsvm.data.cells import is_none
-from dtsvm.data.columns import LARGEST, refuse_twice
+from dtsvm.data.columns import LARGEST
 from dtsvm.data.labels import are_labels, known_labels
+from dtsvm.data.spellings import refuse_twice
 from dtsvm.errors import DataError
 from dtsvm.svm.company import Alone
 

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy.sparse import csr_array, issparse
 from sklearn.base import clone
@@ -74,6 +75,16 @@ def test_a_column_that_no_feature_needs_may_hold_anything():
     made = Preparation().fit({"age": [60.0, 70.0]})
     expected = made.transform({"age": [65.0]}).tolist()
     assert made.transform({"age": [65.0], "size": ["1,234"], "more": [[1, 2]]}).tolist() == expected
+
+
+def test_a_matrix_with_more_columns_and_a_frame_without_rows_are_refused():
+    made = Preparation().fit(np.arange(10.0).reshape(5, 2) ** 2)
+    with pytest.raises(
+        DataError, match=r"X has 3 columns, but features are made of 2\. Give these"
+    ):
+        made.transform(np.ones((1, 3)))
+    with pytest.raises(DataError, match=r"which has no rows yet\. Give X\.collect\(\)\."):
+        Preparation().fit(pl.LazyFrame({"age": [1.5, 2.5]}))
 
 
 def test_rare_and_unseen_levels_go_together():

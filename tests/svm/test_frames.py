@@ -284,6 +284,13 @@ def test_whatever_else_a_frame_has_is_refused_with_its_column(column, said):
         )
 
 
+def test_a_column_too_many_is_named_even_if_it_is_text():
+    frame = pd.DataFrame({"age": [60.5, 70.5]})
+    clf = DTSVM().fit(frame, ["no", "yes"])
+    with pytest.raises(ValueError, match=r"(?s)feature names should match.*unseen.*\n- ward"):
+        clf.predict(frame.assign(ward="A"))
+
+
 @pytest.mark.parametrize("task", [None, ["a", "b", "b"]])
 def test_labels_of_a_task_of_which_some_are_text_are_refused(task):
     y = np.array(["no", "yes", 1], object)

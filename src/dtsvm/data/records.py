@@ -136,6 +136,8 @@ def frame_records(
             "X is sparse, whose columns are numbers to be taken as they are. Give it to the "
             "classifier as it is, or give a data frame."
         )
+    if type(frame).__name__ == "LazyFrame":
+        raise DataError("X is a LazyFrame, which has no rows yet. Give X.collect().")
     if isinstance(frame, Mapping) or hasattr(frame, "columns"):
         names = _names(frame)
         refuse_twice(str(name) for name in names)

@@ -108,6 +108,11 @@ class Preparation(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "plan_")
         records = X if isinstance(X, Records) else frame_records(X, only=True)
+        if isinstance(X, np.ndarray) and X.shape[1] > self.n_features_in_:  # it has no names
+            raise DataError(
+                f"X has {X.shape[1]} columns, but features are made of {self.n_features_in_}. Give "
+                "these alone, or a data frame."
+            )
         rows = _read(self.plan_, records, self.missing_columns)
         for find in (other_units, other_levels):
             said = find(self.plan_, rows, records.table)

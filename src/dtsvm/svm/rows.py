@@ -20,6 +20,14 @@ from dtsvm.svm.company import Alone
 __all__ = ["company_rows", "counted_rows", "estimator_rows", "row_weights", "session_rows"]
 
 DTYPES = [np.float64, np.float32]
+# What NumPy and scikit-learn say of what is no number.
+UNCONVERTED = (
+    "could not convert",
+    "array element with a sequence",
+    "a real number",
+    "Complex data",
+    "could not be promoted",
+)
 
 
 def estimator_rows(
@@ -226,7 +234,9 @@ def _refused(error: Exception, X: Any) -> Exception:
     """Word what NumPy says of text or other things; pass scikit-learn's sentences on."""
     said = str(error)
     columns = getattr(X, "columns", None)
-    for name in () if columns is None else columns:
+    if columns is None or not any(words in said for words in UNCONVERTED):
+        columns = ()
+    for name in columns:
         for value in X[name]:
             if not _is_number(value):
                 return DataError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -67,14 +68,16 @@ def kind_of(table: Table, name: str) -> Kind:
     cells = _settled(table, name)
     if not isinstance(cells, tuple):
         return _whole_kind(table.columns[name]) or _number_kind(name, _checked(table, name, cells))
-    if all(is_missing_text(text) for text in cells):
+    counts = {text: n for text, n in Counter(cells).items() if not is_missing_text(text)}
+    if not counts:
         return Kind.EMPTY
     numbers = _parsed(table, name, cells)
-    different = {text.strip() for text in cells if not is_missing_text(text)}
+    different = {text.strip() for text in counts}
     if numbers is not None and not _are_codes(different):
         return digits_kind(different) or _number_kind(name, _checked(table, name, numbers))
-    n_present = sum(not is_missing_text(text) for text in cells)
-    if numbers is None and sum(is_numeral(text) for text in cells) > n_present / 2:
+    n_present = sum(counts.values())
+    n_numerals = sum(n for text, n in counts.items() if is_numeral(text))
+    if numbers is None and n_numerals > n_present / 2:
         _refuse_text(table, name, cells, ENCODE)
     return text_kind(name, different, n_present)
 

@@ -58,7 +58,12 @@ def is_numeral(text: str) -> bool:
     >>> is_numeral("1.250,5"), is_numeral("97 %"), is_numeral("4A")
     (True, True, False)
     """
-    bare = _BESIDE.sub("", text.strip().replace("−", "-"))
+    if is_number(text):
+        return True
+    bare = text.strip()
+    if not bare or bare[0].isalpha():  # most that is none
+        return False
+    bare = _BESIDE.sub("", bare.replace("−", "-"))
     return is_number(bare) or any(way.fullmatch(bare) for way in (_COMMA, _GROUPED))
 
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from dtsvm.kernel import boxes, compiled
 from dtsvm.problem import Settings
 from dtsvm.rounds import State
-from dtsvm.rounds.plan import Plan
 from dtsvm.rounds.state import ACCURACY
 from dtsvm.runtime.agent.node.bounds import Bounds
 from dtsvm.runtime.agent.node.holdings import Holding
@@ -140,14 +139,9 @@ class Ends:
             state.iterates.begin_end(half, ends["penalty"][half], zero)
 
     def limit(self, longest: dict[int, float]) -> None:
-        """Have `are_short` say whether estimates are no longer than that, by agent."""
+        """Have `take_in` say whether estimates are no longer than that, by agent."""
         self._longest = np.array(list(longest), np.int64), np.array(list(longest.values()))
         self._across.limit(*self._longest)
-
-    @property
-    def are_short(self) -> bool:
-        """Whether estimates were within their limits when something was last taken in."""
-        return bool(self._across.are_short)
 
     # A round
 
@@ -190,25 +184,22 @@ class Ends:
         Where rows may be looked at no more, or nobody would be told, x stays as it was told last.
         """
         plan = self.state.plan
+        known = plan.rows, plan.agents, plan.ends, plan.work, self._job, self.state.age
         if self.veil.is_noisy:
-            self._solve_covered(plan)
+            self._solve_covered(plan.used, known)
         else:
-            self._step(plan, plan.used)
+            compiled.local_steps(plan.used, *known)
         compiled.send(self._across, plan.agents, plan.ends)
 
-    def _solve_covered(self, plan: Plan) -> None:
-        some = self.veil.spend(self.state, plan.used, len(self.ends))
+    def _solve_covered(self, agents: NDArray[np.int64], known: tuple[Any, ...]) -> None:
+        some = self.veil.spend(self.state, agents, len(self.ends))
         if len(some):
             try:
-                self._step(plan, some)
+                compiled.local_steps(some, *known)
                 self.veil.cover(self.state, some)
             except BaseException:
                 self.veil.give_up(self.state)
                 raise
-
-    def _step(self, plan: Plan, some: NDArray[np.int64]) -> None:
-        work, age = plan.work, self.state.age
-        compiled.local_steps(some, plan.rows, plan.agents, plan.ends, work, self._job, age)
 
     def compare(self, neighbour: str, news: Letter, check: int) -> list[int]:
         """Measure the ends that were told x and z for a check; return their slots."""
@@ -332,16 +323,19 @@ class Ends:
         mine, theirs = np.frombuffer(penalty, "<f4"), np.frombuffer(told.penalty, "<f4")
         return told if (np.abs(mine - theirs) <= ALIKE * mine).all() else None
 
-    def take_in(self) -> float:
-        """Set z ← (1 − κ) z + κ q where something was heard; return the worst residual."""
-        plan = self.state.plan
-        if not self.veil.stirs:
-            return float(compiled.take_in(self._across, plan.agents, plan.ends, self._job))
-        slots = self._across.arrays["slots"]
-        before = self.state.tables.ends["state"][slots]
-        worst = float(compiled.take_in(self._across, plan.agents, plan.ends, self._job))
-        self.veil.stir(self.state, slots, before)
-        return worst
+    def take_in(self) -> tuple[float, bool]:
+        """Set z ← (1 − κ) z + κ q where something was heard.
+
+        Returns the worst residual, and whether all estimates are within their limits.
+        """
+        plan, across = self.state.plan, self._across
+        if self.veil.stirs:
+            slots = across.arrays["slots"]
+            before = self.state.tables.ends["state"][slots]
+        worst = compiled.take_in(across, plan.agents, plan.ends, self._job)
+        if self.veil.stirs:
+            self.veil.stir(self.state, slots, before)
+        return worst, across.are_short
 
 
 def _make_job(settings: Settings) -> Any:

@@ -84,6 +84,7 @@ class Node(Answers):
         self._adapted: int | None = None
         self._followed = -1  # sums as last looked at
         self._changed_in = self._width = 0  # round of the network's last change; its radius
+        self._age = 0  # rounds since then, this one too: the same at every node
         self._bounds: dict[str, Bounds] = {}  # by task
 
     # The network
@@ -146,6 +147,7 @@ class Node(Answers):
             self.ends.prepare()
         elif has_new_level:
             self.ends.pull_anew()
+        self._age = self.round - self._changed_in
         self.state.age, self.state.before = max(self._age - 1, 0), self._changed_in
 
     def _follow_sums(self) -> bool:
@@ -156,11 +158,6 @@ class Node(Answers):
                 late.apply()
                 self.certifier.doubt()
         return self.balancer.has_news and self.balancer.apply()
-
-    @property
-    def _age(self) -> int:
-        """Rounds since the network last changed, this one too: the same at every node."""
-        return self.round - self._changed_in
 
     def solve(self) -> None:
         """X = argmin …, for every agent here; the only part of a round that takes long."""
@@ -212,8 +209,8 @@ class Node(Answers):
             if self._hear(name, news, check, now):
                 self.heard.append(name)
                 self.mail[name].is_heard = True
-        self.residual = self.ends.take_in()
-        if not self.ends.are_short:
+        self.residual, are_short = self.ends.take_in()
+        if not are_short:
             self._check_estimates()
         self._grow_older(age, check, now)
         self._count_calm(present)
@@ -276,9 +273,10 @@ class Node(Answers):
 
     def is_balancing(self, now: float) -> bool:
         """Whether a sum is under way that everybody near waits for."""
-        if self.certifier.is_waiting(now):
-            self.follow()
         is_certifying = self.certifier.is_waiting(now)
+        if is_certifying:
+            self.follow()
+            is_certifying = self.certifier.is_waiting(now)
         is_resting = self.state.is_stale or self.is_settled
         if is_resting or not (is_certifying or self.balancer.is_waiting(now)):
             return False

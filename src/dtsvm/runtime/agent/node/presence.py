@@ -59,8 +59,9 @@ class Presence:
 
     def __post_init__(self) -> None:
         self._sequence = 0
-        self._present: tuple[int | None, list[str]] = (None, [])  # as of which roster
         self._announced: tuple[int, list[bool]] = (-1, [])  # with which roster, whom it heard
+        self.present: list[str] = []  # the neighbours heard and hearing
+        self.roster.on_change = self._look_around
 
     # The node's own entry
 
@@ -156,13 +157,9 @@ class Presence:
 
     # Who is here
 
-    @property
-    def present(self) -> list[str]:
-        """The neighbours heard and hearing."""
-        if self._present[0] != self.roster.digest:
-            found = [name for name in self.roster.neighbours(self.name) if name in self.mail]
-            self._present = (self.roster.digest, found)
-        return self._present[1]
+    def _look_around(self) -> None:
+        names = self.roster.neighbours(self.name)
+        self.present = [name for name in names if name in self.mail]
 
     def may_begin(self, now: float, round_: int) -> bool:
         """Whether everybody is here, or has been waited for long enough."""

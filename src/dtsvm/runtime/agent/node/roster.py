@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,9 +53,10 @@ class Part:
 
 @dataclass
 class Roster:
-    """The entries known."""
+    """The entries known; `on_change` is called when one is another."""
 
     entries: dict[str, Entry] = field(default_factory=dict)
+    on_change: Callable[[], None] = field(default=lambda: None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self._seal()
@@ -92,6 +93,7 @@ class Roster:
         self._groups: dict[str, str] | None = None
         self._around: dict[str, list[str]] = {}
         self.digest = int.from_bytes(total.digest(), "little")
+        self.on_change()
 
     # Which tasks train together
 

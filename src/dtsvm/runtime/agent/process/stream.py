@@ -87,7 +87,8 @@ class Stream(asyncio.Protocol):
         self.on_writable: Callable[[], None] = lambda: None
         self.closed = asyncio.get_running_loop().create_future()
         self.why = ""  # it was closed
-        self._buffer = bytearray()
+        self._buffer = bytearray()  # the beginning of a message
+        self._awaited = LENGTH  # bytes in it, before there is more to do
         self.allowance = Allowance(asyncio.get_running_loop().time())  # until it is known who it is
         self.work = 0.0  # seconds that were spent on its messages, since it was last read
 
@@ -102,22 +103,36 @@ class Stream(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Hand out whole messages."""
-        self._buffer += data
-        self._slow_down(self._hand_out() if self.is_admitted else 0, len(data))
-
-    def _hand_out(self) -> int:
         n_messages = 0
-        while len(self._buffer) >= LENGTH and self.is_open:
-            length = int.from_bytes(self._buffer[:LENGTH], "big")
+        if self.is_admitted and not self._buffer:
+            n_messages = self._hand_out(data)  # nearly always one message, copied once
+        else:
+            self._buffer += data
+            if self.is_admitted and len(self._buffer) >= self._awaited:
+                n_messages = self._empty()
+        self._slow_down(n_messages, len(data))
+
+    def _empty(self) -> int:
+        whole, self._buffer = bytes(self._buffer), bytearray()
+        return self._hand_out(whole)
+
+    def _hand_out(self, data: bytes) -> int:
+        """Hand out the whole messages at the beginning of what came; keep the rest."""
+        n_messages = at = 0
+        self._awaited = LENGTH
+        while len(data) - at >= LENGTH and self.is_open:
+            length = int.from_bytes(data[at : at + LENGTH], "big")
             if length > self.limits.most_bytes:
                 self.close(f"a message of {length} bytes is too long")
                 break
-            if len(self._buffer) < LENGTH + length:
+            begin, end = at + LENGTH, at + LENGTH + length
+            if len(data) < end:
+                self._awaited = LENGTH + length
                 break
-            message = bytes(self._buffer[LENGTH : LENGTH + length])
-            del self._buffer[: LENGTH + length]
+            at = end
             n_messages += 1
-            self._on_message(self, message)
+            self._on_message(self, data[begin:end])
+        self._buffer += data[at:]
         return n_messages
 
     def eof_received(self) -> bool:
@@ -160,7 +175,7 @@ class Stream(asyncio.Protocol):
     def admit(self) -> None:
         """Hand out messages from now on."""
         self.is_admitted = True
-        self._hand_out()
+        self._empty()
 
     def write(self, data: bytes) -> None:
         """Write a message."""

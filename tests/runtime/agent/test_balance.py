@@ -180,3 +180,24 @@ def test_a_total_that_no_honest_nodes_could_have_is_not_used():
         bad = good.copy()
         bad[place] = value
         assert not balancer._is_possible(bad, mine, team), (place, value)
+
+
+def test_a_node_at_another_level_than_all_others_makes_them_agree_anew():
+    names = list("abcde")
+    network, blocks = Network.ring(names), make_blocks(names, ["one"])
+    settings = {"C": 0.1, "tol": 1e-8}
+    nodes = build(network, blocks, settings)
+    carrier = Carrier(nodes)
+    carrier.meet()
+    carrier.run_until_round(30)
+    carrier.run_until_settled()
+    lost = nodes[2]
+    (team,) = lost.balancer.teams
+    lost.balancer._set(team, np.array([1.0, 1.3, 1.0]))  # it used another total than all others
+    lost.ends.pull_anew()
+    for node in nodes:
+        node._wake()
+    carrier.run_until_settled(most=2_000)
+    levels = {tuple(node.balancer.levels()["one"]) for node in nodes}
+    assert len(levels) == 1
+    assert distance(nodes, cold(network, blocks, settings)) < 1e-3

@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 import logging
 from dataclasses import asdict
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +47,8 @@ log = logging.getLogger(__name__)
 Floats = NDArray[np.float64]
 MOST_LEAD = 1000  # rounds that the network's last change may be ahead of a node
 MOST_WAITING = 20  # rounds that a neighbour may go on beside a settled node
+MOST_APART, A_LINK = 64, 4  # rounds, and so many more a link: a total has to come that far
+MOST_AGREED = 20  # times that this may double
 FAR = 4.0  # residuals at which a settled node goes on, beside that at which it was calm
 
 
@@ -77,7 +80,7 @@ class Node(Answers):
         self._begin_counting()
 
     def _begin_counting(self) -> None:
-        self.residual = float("inf")
+        self.residual = inf
         self.messages_sent = self.bytes_sent = 0  # as the runtime counts them
         self.heard: list[str] = []  # in the last round
         self._told: dict[str, Pieces] = {}  # values of the last round, by neighbour
@@ -86,6 +89,7 @@ class Node(Answers):
         self._changed_in = self._width = 0  # round of the network's last change; its radius
         self._age = 0  # rounds since then, this one too: the same at every node
         self._bounds: dict[str, Bounds] = {}  # by task
+        self._n_apart, self._n_agreed = 0, 0  # see `_agree_anew`
 
     # The network
 
@@ -212,6 +216,10 @@ class Node(Answers):
         self.residual, are_short = self.ends.take_in()
         if not are_short:
             self._check_estimates()
+        if self.residual < inf:
+            self._n_apart = 0
+        else:
+            self._agree_anew(present, now)
         self._grow_older(age, check, now)
         self._count_calm(present)
         is_calm = self._is_calm
@@ -252,8 +260,24 @@ class Node(Answers):
                 agents = [holding.slot for holding in self.holdings.values()]
                 self.ends.begin_anew(agents)
                 self.balancer.doubt(agents)
-                self.residual = float("inf")
+                self.residual = inf
                 return
+
+    def _agree_anew(self, present: list[str], now: float) -> None:
+        """Have all agree on levels anew if a neighbour is heard for long, but at another one.
+
+        Nothing that is told between two levels is taken in, and no check can be measured there, so
+        a total that not all have used would part them for ever. A liar may cause this, too: so each
+        time it takes twice as long.
+        """
+        around = [self.mail[name] for name in present]
+        if any(mail.is_late or mail.roster_digest != self.roster.digest for mail in around):
+            return
+        self._n_apart += 1
+        if self._n_apart > (MOST_APART + A_LINK * self._width) * 2**self._n_agreed:
+            self._n_apart, self._n_agreed = 0, min(self._n_agreed + 1, MOST_AGREED)
+            log.warning("Node %s agrees on penalties anew: a neighbour has others.", self.name)
+            self._announce(now, is_news=True)
 
     def _grow_older(self, age: int, check: int, now: float) -> None:
         """Count the round, and begin a check if it is time."""

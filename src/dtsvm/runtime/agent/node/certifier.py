@@ -41,7 +41,6 @@ CLASSES = ("positive", "negative")
 FIRST_MILESTONE = 64
 ROUNDING = 1e-9
 WORTH_WAITING = 5.0  # times what is allowed that the last gap was at most, to wait for the next
-LOUDEST = 2.0  # times the residual of all together that one node's is, about
 NEAR = 4.0  # residuals, and links between them, by which the answer may differ from an agent's own
 
 
@@ -111,7 +110,6 @@ class Certifier:
         self._seen = -1  # sums as last looked at
         self._next_look = self._next_if_calm = 0.0  # when something is due
         self.residual_tol = residual_tol(state.settings.tol)  # at which a certificate is worth it
-        self.calm_tol = LOUDEST * self.residual_tol  # the same, of what one node sees
 
     def begin(self, teams: list[Team]) -> None:
         """Begin anew after the network has changed."""

@@ -344,7 +344,7 @@ class Node(Answers):
         it down and do not break it. A settled neighbour has counted far enough and counts no
         further, so it is left out.
         """
-        if self.residual > self.certifier.calm_tol:
+        if self.residual > self.certifier.residual_tol:
             self.calm = 0
             return
         self.calm = boxes.count_calm(self.mail, present, self.calm)

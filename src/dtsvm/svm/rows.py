@@ -259,9 +259,11 @@ def _worded(value: Any) -> str:
 
 def _is_number(value: Any) -> bool:
     try:
-        return is_none(value) or float(value) is not None
+        if not is_none(value):
+            float(value)
     except (TypeError, ValueError):
         return False
+    return True
 
 
 def _length(values: Any) -> int:

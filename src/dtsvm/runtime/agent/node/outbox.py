@@ -54,7 +54,6 @@ class Outbox:
     mail: dict[str, Mail]
 
     def __post_init__(self) -> None:
-        self._who: tuple[tuple[int, int], bytes] = ((-1, -1), b"")
         self._head: tuple[int, tuple[int, bool]] = (-1, (0, False))
         self._before, self._last = _NOTHING, _NOTHING
         self._framed: tuple[Any, ...] = ()  # for what
@@ -91,15 +90,13 @@ class Outbox:
     def _frame(self, told: Mapping[str, Pieces], n_count: int) -> None:
         """Write all of every message but its round and what news there are."""
         incarnation, (calm, is_settled) = self._head
-        roster = self.roster.digest
-        if self._who[0] != (incarnation, roster):
-            self._who = (incarnation, roster), self._same(incarnation, roster)
+        who = self._same(incarnation)
         now = wire.Message(calm=calm, is_settled=is_settled).SerializeToString()
-        begin = len(self._who[1]) + n_count + len(now)
+        begin = len(who) + n_count + len(now)
         self._frames, self._places = {}, {}
         for name in self.mail:
             values = told.get(name, [])
-            self._frames[name] = [self._who[1], b"", now, *values, self.sums.parcels(name)]
+            self._frames[name] = [who, b"", now, *values, self.sums.parcels(name)]
             self._places[name] = slice(begin, begin + sum(map(len, values)))
 
     def earlier(self, names: list[str]) -> dict[str, bytes]:
@@ -118,7 +115,7 @@ class Outbox:
         messages = self._write(round_, again if is_good else {})
         return {name: messages[name] for name in behind}
 
-    def _same(self, incarnation: int, roster_digest: int) -> bytes:
+    def _same(self, incarnation: int) -> bytes:
         """Return what every message says until the network changes; the protocol comes first."""
         return bytes(
             wire.Message(
@@ -127,7 +124,7 @@ class Outbox:
                 settings=digest(self.settings),
                 sender=self.node,
                 incarnation=incarnation,
-                roster_digest=roster_digest,
+                roster_digest=self.roster.digest,
             ).SerializeToString()
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -124,44 +125,55 @@ def _errors(clf: DTSVMCV, rows: Split) -> np.ndarray:
 
 def poison_table(lines: list[dict[str, Any]], kept: dict[str, str]) -> str:
     """Word the results; a set that has none keeps its row."""
-    head = ["set", "splits", "without them", "with them", "difference", "found", "mistaken", "told"]
-    out = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-    for name in LIARS:
-        some = [line for line in lines if line["set"] == name]
-        if not some:
-            out += [kept[name]] if name in kept else []
-            continue
-        pairs = 100 * np.array([(line["without"], line["with"]) for line in some])
-        less = pairs[:, 1] - pairs[:, 0]
-        error = less.std(ddof=1) / len(less) ** 0.5 if len(less) > 1 else np.nan
-        liars, found, mistaken = (
-            sum(line[key] for line in some) for key in ("liars", "found", "mistaken")
-        )
-        cells = [name, str(len(pairs)), *(f"{x:.1f}" for x in pairs.mean(axis=0)),
-                 f"{less.mean():+.2f} ± {error:.2f}", f"{found} of {liars}", str(mistaken),
-                 f"{np.mean([line['told'] for line in some]):.2f}"]  # fmt: skip
-        out.append(f"| {' | '.join(cells)} |")
-    return "\n".join([*out, ""])
+
+    def cells(some: list[dict[str, Any]]) -> list[str]:
+        means = (100 * np.mean([line[way] for line in some]) for way in ("without", "with"))
+        told = np.mean([line["told"] for line in some])
+        return [*(f"{x:.1f}" for x in means), _more(some, "with"), *_counts(some), f"{told:.2f}"]
+
+    head = ["without them", "with them", "difference", "found", "mistaken", "told"]
+    return _table(head, lines, kept, cells)
 
 
 def oracle_table(lines: list[dict[str, Any]], kept: dict[str, str]) -> str:
     """Word what the oracle reaches; a set that has no result keeps its row."""
-    head = ["set", "splits", "with them", "with the oracle", "found", "mistaken"]
-    out = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    head = ["with them", "with the oracle", "found", "mistaken"]
+    return _table(
+        head, lines, kept,
+        lambda some: [_more(some, "with"), _more(some, "oracle"), *_counts(some)],
+    )  # fmt: skip
+
+
+def _table(
+    head: list[str],
+    lines: list[dict[str, Any]],
+    kept: dict[str, str],
+    cells: Callable[[list[dict[str, Any]]], list[str]],
+) -> str:
+    """Word a row for every set with liars, from its results or as it was."""
+    columns = ["set", "splits", *head]
+    out = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for name in LIARS:
         some = [line for line in lines if line["set"] == name]
-        if not some:
-            out += [kept[name]] if name in kept else []
-            continue
-        cells = [name, str(len(some))]
-        for way in ("with", "oracle"):
-            less = 100 * np.array([line[way] - line["without"] for line in some])
-            cells.append(f"{less.mean():+.2f} ± {less.std(ddof=1) / len(less) ** 0.5:.2f}")
-        liars, found, mistaken = (
-            sum(line[key] for line in some) for key in ("liars", "found", "mistaken")
-        )
-        out.append(f"| {' | '.join([*cells, f'{found} of {liars}', str(mistaken)])} |")
+        if some:
+            out.append(f"| {' | '.join([name, str(len(some)), *cells(some)])} |")
+        elif name in kept:
+            out.append(kept[name])
     return "\n".join([*out, ""])
+
+
+def _more(some: list[dict[str, Any]], way: str) -> str:
+    """Points of error more than without liars, and the standard error."""
+    less = 100 * np.array([line[way] - line["without"] for line in some])
+    error = less.std(ddof=1) / len(less) ** 0.5 if len(less) > 1 else np.nan
+    return f"{less.mean():+.2f} ± {error:.2f}"
+
+
+def _counts(some: list[dict[str, Any]]) -> list[str]:
+    liars, found, mistaken = (
+        sum(line[key] for line in some) for key in ("liars", "found", "mistaken")
+    )
+    return [f"{found} of {liars}", str(mistaken)]
 
 
 def cost(places: Places, name: str, tol: float, n_nodes: int = 8) -> dict[str, Any]:

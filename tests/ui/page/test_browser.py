@@ -36,18 +36,21 @@ def percent(text):
 
 
 def test_the_numbers_on_the_page_are_the_sessions(page, scene):
+    from playwright.sync_api import expect  # here: without it the page is not tested
+
     settled(page, scene)
     for task, rows in scene.rows.tests.items():
         found = scene.live.risk(task, *rows)
         assert percent(page.inner_text(f"#risk-{task}")) == round(100 * found.mean, 1)
-    page.wait_for_timeout(1200)  # the table follows the numbers a little later
     for node in scene.live.nodes:
         row = page.locator("#nodes-body tr", has=page.get_by_role("button", name=node, exact=True))
-        cells = row.locator("td").all_inner_texts()
-        for cell, (task, rows) in zip(cells[3:], scene.rows.tests.items(), strict=True):
+        cells = row.locator("td")
+        expect(cells).to_have_count(3 + len(scene.rows.tests))
+        for k, (task, rows) in enumerate(scene.rows.tests.items()):
             risk = 100 * scene.live.risk(task, *rows).nodes[node]
             count = scene.live.row_counts(task)[node]
-            assert cell == f"{risk:.1f} % ({count})"
+            # The table follows the numbers a little later.
+            expect(cells.nth(3 + k)).to_have_text(f"{risk:.1f} % ({count})")
     assert float(page.inner_text("#gap")) == pytest.approx(scene.live.info.gap, rel=0.06)
 
 

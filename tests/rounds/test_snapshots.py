@@ -91,6 +91,18 @@ def test_snapshots_lie_between_the_last_check_and_the_next(check, is_warm):
     assert begin + STEPS * step == check
 
 
+@pytest.mark.parametrize("is_warm", [False, True])
+def test_no_snapshot_is_missed_by_who_asks_when_told_to(is_warm):
+    due = [age for age in range(1, 3000) if compiled.snapshot_place(age, is_warm) >= 0]
+    asked, age = [], 1
+    while (age := compiled.next_snapshot(age, is_warm)) < 3000:
+        asked.append(age)
+        age += 1
+    assert set(due) <= set(asked)
+    assert len(asked) < len(due) + 20
+    assert compiled.next_snapshot(CHECKS[-1] + 1, is_warm) > CONSTANTS["NEVER"]
+
+
 def test_checks_come_at_ages_that_double_and_end():
     assert [compiled.next_check(age, False) for age in (0, 9, 10, 39)] == [10, 10, 20, 40]
     assert compiled.next_check(0, True) == 20

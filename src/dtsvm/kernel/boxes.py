@@ -360,7 +360,8 @@ def open_letters(
 def count_calm(boxes: Mapping[str, Box], names: list[str], calm: int) -> int:
     """Return 1 + the least calm here and around, if all have been heard since it was last counted.
 
-    A settled neighbour has counted far enough and counts no further, so it is left out.
+    Lost messages slow this down and do not break it; c turns of calm tell of c links around. A
+    settled neighbour has counted far enough and counts no further, so it is left out.
     """
     least = calm
     for name in names:

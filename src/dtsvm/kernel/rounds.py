@@ -78,6 +78,7 @@ __all__ = [
     "measure_set",
     "next_check",
     "next_look_apart",
+    "next_snapshot",
     "note_end",
     "order_by",
     "pull",
@@ -1189,6 +1190,15 @@ def snapshot_place(age: int, is_warm: bool) -> int:
     if step == 0 or age < begin or (age - begin) % step != 0:
         return -1
     return (age - begin) // step
+
+
+def next_snapshot(age: int, is_warm: bool) -> int:
+    """Return from which age on, this one or later, a snapshot may be due."""
+    check = next_check(age - 1, is_warm)
+    begin, step = snapshot_plan(check, is_warm)
+    if begin == NEVER:
+        return check + 1
+    return begin if age <= begin else age + (check - age) % step
 
 
 def remember(age: int, past: Past, agents: Agents, ends: Ends) -> None:

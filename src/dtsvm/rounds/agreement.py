@@ -85,10 +85,14 @@ def revise(state: State, age: int) -> None:
     compiled.revise(age, state.plan.agents, state.plan.ends)
 
 
-def take_snapshot(state: State) -> None:
-    """Take a snapshot if one is due at the end of the round that is going on."""
-    if compiled.snapshot_place(state.age + 1, state.is_warm) < 0:
-        return
-    state.snapshots.make_room(state.age, 1, state.is_warm, state.settings)
-    record = state.snapshots.record(state.is_warm)
-    compiled.remember(state.age + 1, record, state.plan.agents, state.plan.ends)
+def take_snapshot(state: State) -> int:
+    """Take a snapshot if one is due at the end of the round that is going on.
+
+    Returns at which age to ask for the next.
+    """
+    if compiled.snapshot_place(state.age + 1, state.is_warm) >= 0:
+        state.snapshots.make_room(state.age, 1, state.is_warm, state.settings)
+        record = state.snapshots.record(state.is_warm)
+        compiled.remember(state.age + 1, record, state.plan.agents, state.plan.ends)
+    due: int = compiled.next_snapshot(state.age + 2, state.is_warm)
+    return due

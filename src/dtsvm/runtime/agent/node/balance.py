@@ -74,7 +74,7 @@ class Balancer:
         self._has_level: set[int] = set()  # agents whose level was decided, not begun with
         self._open: set[str] = set()  # groups not decided yet
         self._due = 0  # no check comes before this age
-        self._until = 0.0
+        self.until = 0.0  # a check is worth waiting for
         self._measured: dict[int, int] = {}  # at which check an end was last measured
         self._applied: dict[str, int] = {}  # sums that took effect, by group
         self._mine: dict[tuple[str, int], Floats] = {}  # this node's terms, by group and sum
@@ -136,7 +136,7 @@ class Balancer:
 
     def open(self, check: int, until: float) -> None:
         """Begin a check; it is worth waiting for until then."""
-        self.check, self._until = check, until
+        self.check, self.until = check, until
         self._open = {team.group for team in self.teams}
 
     def tally(self) -> None:
@@ -164,7 +164,7 @@ class Balancer:
 
     def is_waiting(self, now: float) -> bool:
         """Whether a check is going on that may yet be decided in time."""
-        return bool(self._open) and now < self._until and bool(self._undecided())
+        return bool(self._open) and now < self.until and bool(self._undecided())
 
     def _undecided(self) -> list[Team]:
         for team in self.teams:

@@ -105,7 +105,7 @@ class Certifier:
         self.teams: list[Team] = []
         self.n_lies = 0  # totals that no honest nodes could have
         self._looks: dict[str, _Look] = {}
-        self._until = 0.0
+        self.until = 0.0  # certificates are worth waiting for
         self._n_rounds = 0  # computed here since the network changed
         self._seen = -1  # sums as last looked at
         self._next_look = self._next_if_calm = 0.0  # when something is due
@@ -196,7 +196,7 @@ class Certifier:
                     look.milestone *= 2
                 look.begun = age
                 if is_due and look.over <= WORTH_WAITING:
-                    self._until = until
+                    self.until = until
                 self._add(wave, self._found(team))
         self.follow()
         bad = [look for look in self._looks.values() if not look.is_good]
@@ -205,7 +205,7 @@ class Certifier:
 
     def is_waiting(self, now: float) -> bool:
         """Whether certificates are being made that may be ready in time."""
-        if now >= self._until:
+        if now >= self.until:
             return False
         looks = [(self._wave(team), self._looks[team.group]) for team in self.teams]
         return any(wave.is_open or wave.done > look.taken for wave, look in looks)

@@ -14,7 +14,6 @@ from dtsvm.rounds import State
 from dtsvm.rounds.state import ACCURACY
 from dtsvm.runtime.agent.node.bounds import Bounds
 from dtsvm.runtime.agent.node.holdings import Holding
-from dtsvm.runtime.agent.node.mail import Mail
 from dtsvm.runtime.agent.node.pattern import Letter, Pattern
 from dtsvm.runtime.agent.node.refuse import Told
 from dtsvm.runtime.privacy.veil import Veil
@@ -55,7 +54,7 @@ class Ends:
         self._place: dict[str, list[int]] = {}
         self._job = _make_job(state.settings)  # one is enough for all rounds
         self._most: tuple[Any, Any, list[float]] = (None, None, [])  # ‖q‖² of each end
-        self._ways: dict[str, Way] = {}  # by neighbour
+        self.ways: dict[str, Way] = {}  # by neighbour, for `boxes.open_letters`
         self._longest = np.zeros(0, np.int64), np.zeros(0)
         self._across = compiled.Across(np.zeros(0, np.int64), np.zeros(0), state.n_features + 1)
 
@@ -176,7 +175,7 @@ class Ends:
         self._place = {}
         for i, end in enumerate(self.ends):
             self._place.setdefault(end.key[1], []).append(i)
-        self._ways = dict.fromkeys(self._place, (None, None, None))
+        self.ways = dict.fromkeys(self._place, (None, None, None))
 
     def solve(self) -> None:
         """Solve every agent's own problem, x = argmin …, then write q of every end.
@@ -214,23 +213,13 @@ class Ends:
                 found.append(self.ends[i].half)
         return found
 
-    def open_letters(
-        self, mail: dict[str, Mail], present: list[str], round_: int, bounds: dict[str, Bounds]
-    ) -> tuple[list[str], list[tuple[str, Any]]]:
-        """Have all numbers taken in that are far within what the data allow.
-
-        Returns whose, and what is left to be looked at more closely.
-        """
-        ways = self._ways
-        return boxes.open_letters(mail, present, round_, ways, bounds, compiled.hear_numbers)
-
     def hear_numbers(self, neighbour: str, news: boxes.Numbers, bounds: dict[str, Bounds]) -> bool:
         """Have numbers taken in if they are far within what the data allow; return whether."""
-        pattern, limits, way = self._ways.get(neighbour, (None, None, None))
+        pattern, limits, way = self.ways.get(neighbour, (None, None, None))
         if pattern is not news.pattern or limits is not bounds:
             way = self._way(neighbour, news, bounds)
             if neighbour in self._place:
-                self._ways[neighbour] = news.pattern, bounds, way
+                self.ways[neighbour] = news.pattern, bounds, way
         is_good: bool = compiled.hear_numbers(news.data, news.squares, way)
         return is_good
 

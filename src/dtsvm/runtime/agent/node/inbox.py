@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from dtsvm.kernel import boxes
 from dtsvm.runtime.agent.node.entry import Entry
 from dtsvm.runtime.agent.node.holdings import Holding
 from dtsvm.runtime.agent.node.identity import Identity
@@ -21,7 +20,6 @@ from dtsvm.runtime.agent.node.names import shown
 from dtsvm.runtime.agent.node.pattern import Pattern
 from dtsvm.runtime.agent.node.refuse import (
     MOST_AHEAD,
-    MOST_COUNT,
     MOST_TASKS,
     MOST_YOUNGER,
     ROSTER_BYTES,
@@ -102,13 +100,6 @@ class Inbox:
     def _known(self) -> tuple[int, int]:
         """What checks depend on beside the message."""
         return self.roster.digest, self.sums.begun
-
-    def take_numbers(self, peer: str, data: bytes, now: float, round_: int) -> bool:
-        """Keep a message that differs from the last in its round and numbers; return whether."""
-        mail = self.mail.get(peer)
-        most = min(round_ + MOST_AHEAD, MOST_COUNT - 1)
-        known = (self.roster.digest, self.sums.begun)
-        return mail is not None and boxes.take_numbers(mail, data, now, known, most)
 
     def _check(self, peer: str, data: bytes) -> tuple[Any, News]:
         if peer not in self.mail:

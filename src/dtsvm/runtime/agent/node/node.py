@@ -23,7 +23,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from dtsvm.kernel import boxes
+from dtsvm.kernel import boxes, compiled
 from dtsvm.rounds.agreement import revise, take_snapshot
 from dtsvm.runtime.agent.node.adapt import adapt
 from dtsvm.runtime.agent.node.answers import Answers
@@ -36,7 +36,7 @@ from dtsvm.runtime.agent.node.mail import MOST_ODD
 from dtsvm.runtime.agent.node.outbox import Outbox
 from dtsvm.runtime.agent.node.pack import Packer, Pieces
 from dtsvm.runtime.agent.node.pattern import Letter
-from dtsvm.runtime.agent.node.refuse import MOST_COUNT
+from dtsvm.runtime.agent.node.refuse import MOST_AHEAD, MOST_COUNT
 from dtsvm.runtime.agent.node.scaling import Scaler
 from dtsvm.runtime.agent.node.summing import Summing
 from dtsvm.runtime.agent.node.timing import Timing
@@ -88,6 +88,8 @@ class Node(Answers):
         self._followed = -1  # sums as last looked at
         self._changed_in = self._width = 0  # round of the network's last change; its radius
         self._age = 0  # rounds since then, this one too: the same at every node
+        self._coming = 0  # the check for which ends are measured in this round, or 0
+        self._snapshot_at = 0  # of that age or later
         self._bounds: dict[str, Bounds] = {}  # by task
         self._n_apart, self._n_agreed = 0, 0  # see `_agree_anew`
 
@@ -118,7 +120,7 @@ class Node(Answers):
         }
         slots = ((self.holdings[task].slot, one) for task, one in self._bounds.items())
         self.ends.limit({slot: one.most_estimate for slot, one in slots})
-        self._width = max(reached.values())
+        self._width, self._snapshot_at = max(reached.values()), 0
         self._adapted = self.roster.digest
         self._wake()
 
@@ -153,6 +155,7 @@ class Node(Answers):
             self.ends.pull_anew()
         self._age = self.round - self._changed_in
         self.state.age, self.state.before = max(self._age - 1, 0), self._changed_in
+        self._coming = self.balancer.coming(self._age)
 
     def _follow_sums(self) -> bool:
         """Let totals that have come take effect; return whether there is a new level."""
@@ -169,8 +172,7 @@ class Node(Answers):
 
     def tell(self) -> dict[str, bytes]:
         """Return what each neighbour is to be told."""
-        age = self._age
-        self._told = self._packer.pack(self.balancer.coming(age), age, self.balancer.wants)
+        self._told = self._packer.pack(self._coming, self._age, self.balancer.wants)
         return self._messages(self._told)
 
     def hello(self, now: float) -> dict[str, bytes]:
@@ -187,13 +189,6 @@ class Node(Answers):
             return self._messages(self._told)
         return self._messages({n: data for n, data in self._told.items() if wants(n, age)})
 
-    def has_news_for_somebody(self, since: float) -> bool:
-        """Whether a neighbour heard since then lacks something that is here."""
-        return any(
-            mail.heard_at is not None and mail.heard_at > since and not self.outbox.is_told(name)
-            for name, mail in self.mail.items()
-        )
-
     def _messages(self, told: dict[str, Pieces]) -> dict[str, bytes]:
         standing = min(self.calm, 2**31), self.is_settled
         return self.outbox.messages(self.presence.incarnation, self.round, standing, told)
@@ -206,9 +201,10 @@ class Node(Answers):
         """Take in what was heard, and see whether all is calm."""
         if self.state.is_stale:  # a task left or rows came while waiting: the round is void
             return
-        age, present = self._age, self.presence.present
-        check = self.balancer.coming(age)
-        self.heard, rest = self.ends.open_letters(self.mail, present, self.round, self._bounds)
+        present, check = self.presence.present, self._coming
+        self.heard, rest = boxes.open_letters(
+            self.mail, present, self.round, self.ends.ways, self._bounds, compiled.hear_numbers
+        )
         for name, news in rest:
             if self._hear(name, news, check, now):
                 self.heard.append(name)
@@ -220,9 +216,12 @@ class Node(Answers):
             self._n_apart = 0
         else:
             self._agree_anew(present, now)
-        self._grow_older(age, check, now)
-        self._count_calm(present)
-        is_calm = self._is_calm
+        self._grow_older(check, now)
+        if self.residual > self.certifier.residual_tol:
+            self.calm = 0
+        else:
+            self.calm = boxes.count_calm(self.mail, present, self.calm)
+        is_calm = (self.calm > self._width or self.veil.is_noisy) and self._is_calm
         self.certifier.look(is_calm, now + self.timing.round_seconds)
         self.is_settled = is_calm and self._is_at_rest
 
@@ -279,10 +278,11 @@ class Node(Answers):
             log.warning("Node %s agrees on penalties anew: a neighbour has others.", self.name)
             self._announce(now, is_news=True)
 
-    def _grow_older(self, age: int, check: int, now: float) -> None:
+    def _grow_older(self, check: int, now: float) -> None:
         """Count the round, and begin a check if it is time."""
-        if age == self.state.age + 1:
-            take_snapshot(self.state)
+        age = self._age
+        if age == self.state.age + 1 and age >= self._snapshot_at:
+            self._snapshot_at = take_snapshot(self.state)
         self.state.age = max(age, 0)
         if check and check != self.balancer.check:
             revise(self.state, check)
@@ -297,6 +297,8 @@ class Node(Answers):
 
     def is_balancing(self, now: float) -> bool:
         """Whether a sum is under way that everybody near waits for."""
+        if now >= self.certifier.until and now >= self.balancer.until:
+            return False
         is_certifying = self.certifier.is_waiting(now)
         if is_certifying:
             self.follow()
@@ -337,24 +339,25 @@ class Node(Answers):
         is_known = self.scaler.is_known and self.handover.is_known  # all that it depends on
         return self.veil.is_noisy or is_known
 
-    def _count_calm(self, present: list[str]) -> None:
-        """C ← 1 + min(c, c of the neighbours) while calm: c turns of calm as far as c links.
+    def take_numbers(self, peer: str, data: bytes, now: float) -> bool | None:
+        """Keep a message that differs from the sender's last in its round and numbers alone.
 
-        A turn ends when every neighbour has been heard since the last, so that lost messages slow
-        it down and do not break it. A settled neighbour has counted far enough and counts no
-        further, so it is left out.
+        Returns whether all have been heard now that are waited for; None if it is no such message.
         """
-        if self.residual > self.certifier.residual_tol:
-            self.calm = 0
-            return
-        self.calm = boxes.count_calm(self.mail, present, self.calm)
+        mail, known = self.mail.get(peer), (self.roster.digest, self.sums.begun)
+        most = min(self.round + MOST_AHEAD, MOST_COUNT - 1)
+        if mail is None or not boxes.take_numbers(mail, data, now, known, most):
+            return None
+        if self.is_settled:
+            self._look_up(peer)
+        return boxes.is_complete(self.mail, self.presence.present, self.round, self.is_settled)
 
     def take(self, peer: str, data: bytes, now: float) -> bool:
         """Check a message from the neighbour at the other end of a link, and keep it."""
-        if self.inbox.take_numbers(peer, data, now, self.round):
-            if self.is_settled:
-                self._look_up(peer)
-            return True
+        return self.take_numbers(peer, data, now) is not None or self.take_whole(peer, data, now)
+
+    def take_whole(self, peer: str, data: bytes, now: float) -> bool:
+        """Check a message in all that it says, and keep it."""
         is_new = peer in self.mail and self.mail[peer].heard_at is None
         before = self.roster.digest
         has_total = self.inbox.take(peer, data, now)
@@ -374,18 +377,15 @@ class Node(Answers):
         if self.certifier.is_called or self._is_far(peer):
             self.certifier.doubt()
             self._wake()
-        elif self._is_waited_for(peer):
-            self._wake()
+            return
+        mail = self.mail[peer]
+        if not mail.is_settled and mail.newest > self.round + MOST_WAITING:
+            self._wake()  # at a new level it waits for newer values
 
     @property
     def _has_news(self) -> bool:
         """Whether a total has come that changes what is computed."""
         return self.balancer.has_news or self.scaler.has_news or self.handover.has_news
-
-    def _is_waited_for(self, peer: str) -> bool:
-        """Whether a neighbour has gone on for long: at a new level it waits for newer values."""
-        mail = self.mail[peer]
-        return not mail.is_settled and mail.newest > self.round + MOST_WAITING
 
     def _is_far(self, peer: str) -> bool:
         """Whether values that came while settled are not those that this node settled with.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from dtsvm.kernel import boxes
 from dtsvm.runtime.agent.node import wire_pb2 as wire
@@ -20,16 +20,9 @@ __all__ = ["Outbox"]
 ROUND_TAG = 0x30  # field 6, a varint
 
 
-class _Round(NamedTuple):
-    """What was told in a round, where in each message the values are, and for which roster."""
-
-    round: int
-    roster: int
-    told: dict[str, bytes]
-    places: dict[str, slice]
-
-
-_NOTHING = _Round(-1, -1, {}, {})
+# A round, its roster, what was told in it, and where in each message the values are.
+_Round = tuple[int, int, dict[str, bytes], dict[str, slice]]
+_NOTHING: _Round = (-1, -1, {}, {})
 
 
 @dataclass
@@ -70,8 +63,8 @@ class Outbox:
         """
         self._head = incarnation, standing
         out = self._write(round_, told)
-        if round_ != self._last.round:
-            last = _Round(round_, self.roster.digest, out, self._places)
+        if round_ != self._last[0]:
+            last = (round_, self.roster.digest, out, self._places)
             self._before, self._last = self._last, last
         return out
 
@@ -105,12 +98,12 @@ class Outbox:
         Who went on from farther behind told nothing in it, and what was told before the roster
         changed is good no more: then a message without values says not to wait for any.
         """
-        round_ = self._last.round - 1
+        round_ = self._last[0] - 1
         behind = [name for name in names if self.mail[name].newest <= round_]
         if not behind or round_ < 1:
             return {}
-        is_good = (self._before.round, self._before.roster) == (round_, self.roster.digest)
-        told, places = self._before.told, self._before.places
+        *told_for, told, places = self._before
+        is_good = told_for == [round_, self.roster.digest]
         again: dict[str, Pieces] = {name: [told[name][places[name]]] for name in told}
         messages = self._write(round_, again if is_good else {})
         return {name: messages[name] for name in behind}
@@ -135,6 +128,13 @@ class Outbox:
         if mail.heard_at is None:
             out += wire.Message(said_settings=self.settings).SerializeToString()
         return out
+
+    def has_news_for_somebody(self, since: float) -> bool:
+        """Whether a neighbour heard since then lacks something that is here."""
+        return any(
+            mail.heard_at is not None and mail.heard_at > since and not self.is_told(name)
+            for name, mail in self.mail.items()
+        )
 
     def is_told(self, name: str) -> bool:
         """Whether a neighbour has the same roster, and every sum that is here for it."""

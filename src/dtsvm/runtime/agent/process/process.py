@@ -178,7 +178,7 @@ class Process(Turns):
         then, *known = self._greeted
         is_due = now - then >= self.node.timing.heartbeat_seconds
         has_changed = known != [self.node.roster.digest, self.node.sums.version]
-        if not (is_due or has_changed or self.node.has_news_for_somebody(then)):
+        if not (is_due or has_changed or self.node.outbox.has_news_for_somebody(then)):
             return False
         self._send(self.node.hello(now))
         self._greeted = (now, self.node.roster.digest, self.node.sums.version)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from math import inf
 
 from dtsvm.runtime.agent.node.node import Node
 from dtsvm.runtime.agent.process.patience import Patience
@@ -36,8 +37,7 @@ class Turns:
         self._is_tried = False  # to write it, since a round last ended
         self._kept_at = self._begun_at = self._watched_at = 0.0
         self._busy = 0.0  # seconds of arithmetic
-        self._is_heavy = False  # so that a solve runs beside the event loop
-        self._is_kept = False  # every round: what a budget was spent on must not be lost
+        self._at_once_until = -inf  # a round may begin with the message that ended the last
         self._is_in_round = False  # only a complete round is then worth waking up for
         self._is_waiting = False  # for others to meet, or for a sum
         self._patience = Patience(self.node)
@@ -74,32 +74,44 @@ class Turns:
 
     def hear(self, peer: str, data: bytes) -> None:
         """Take a message from the transport; the one that completes a round begins the next."""
-        now = time.monotonic()
+        now, is_complete = time.monotonic(), None
         try:
-            self.node.take(peer, data, now)
+            is_complete = self.node.take_numbers(peer, data, now)
         except Exception as error:
-            self.trouble.survive(f"a message from node {peer}", error)
-        spent = time.monotonic() - now
-        if spent > QUICK_SECONDS:
-            self._charge(peer, spent)
+            self.trouble.survive(f"numbers from node {peer}", error)
+        if is_complete is None:
+            is_complete = self._take(peer, data, now)
         if not self._is_in_round:
             self._news.set()
-        elif self.node.is_complete():
+        elif is_complete:
             try:
                 self._turn(now)
             except Exception as error:
                 self._failure, self._is_over = error, True
                 self._news.set()
 
+    def _take(self, peer: str, data: bytes, now: float) -> bool:
+        """Take a message that says more than numbers; return whether all have been heard."""
+        try:
+            self.node.take_whole(peer, data, now)
+        except Exception as error:
+            self.trouble.survive(f"a message from node {peer}", error)
+        spent = time.monotonic() - now
+        if spent > QUICK_SECONDS:
+            self._charge(peer, spent)
+        return self.node.is_complete()
+
     async def _round(self) -> None:
         """Do a round; those that follow are begun in `_turn` until there is more to do."""
         started = time.monotonic()
         rows = self.node.state.tables.rows
-        self._is_heavy = self.node.n_features * len(rows) > HEAVY_WORK
-        self._is_kept = self.node.veil.is_noisy
+        is_heavy = self.node.n_features * len(rows) > HEAVY_WORK
+        is_kept = self.node.veil.is_noisy  # every round: what a budget was spent on is not lost
+        due = self._kept_at + self.node.timing.checkpoint_seconds
+        self._at_once_until = -inf if is_heavy or is_kept else due
         async with self._lock:
             self.node.open(started)
-            if self._is_heavy:
+            if is_heavy:
                 await asyncio.to_thread(self.node.solve)
             else:
                 self.node.solve()
@@ -112,7 +124,7 @@ class Turns:
         if not self._is_over:
             self._end(time.monotonic())
         if not self._rests():
-            if self._is_keeping_due(time.monotonic()):
+            if is_kept or time.monotonic() > due:
                 self._keep()
             await self._balance()
             self._rests()
@@ -124,9 +136,6 @@ class Turns:
             self._is_tried = True
             self._write()
         return is_done
-
-    def _is_keeping_due(self, now: float) -> bool:
-        return self._is_kept or now - self._kept_at > self.node.timing.checkpoint_seconds
 
     def _tell(self, messages: dict[str, bytes], started: float) -> None:
         """Send a round's messages; from now on the others' are waited for."""
@@ -151,9 +160,9 @@ class Turns:
         if self._is_over:
             return
         self._end(now)
-        is_other = self._is_heavy or node.state.is_stale or self._lock.locked()
-        is_due = self._is_leaving or self._is_keeping_due(now)
-        if self._is_done or is_other or is_due or node.is_balancing(now) or node.is_settled:
+        is_last = self.max_rounds is not None and node.round >= self.max_rounds
+        is_over = self._is_leaving or node.is_settled or is_last
+        if is_over or now > self._at_once_until or node.state.is_stale or node.is_balancing(now):
             self._rests()
             self._news.set()
             return

@@ -6,6 +6,7 @@ from test_faults import revive
 from dtsvm import Network
 from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.balance import N_LEVEL
+from dtsvm.runtime.agent.node.node import Node
 from dtsvm.runtime.agent.node.timing import Timing
 from dtsvm.runtime.agent.site.checkpoint import dump, restore
 
@@ -180,6 +181,34 @@ def test_a_total_that_no_honest_nodes_could_have_is_not_used():
         bad = good.copy()
         bad[place] = value
         assert not balancer._is_possible(bad, mine, team), (place, value)
+
+
+def test_a_total_that_comes_when_the_next_check_has_begun_is_used_by_all(monkeypatch):
+    """A leaf told the root all it knew and went on; then who had been slow let the root decide."""
+    monkeypatch.setattr(Node, "_agree_anew", lambda node, present, now: None)
+    names = list("abc")
+    network, blocks = Network.line(names), make_blocks(names, ["one"], n=20)
+    settings = {"C": 1.0, "tol": 1e-8}
+    nodes = build(network, blocks, settings)
+    carrier = Carrier(nodes)
+    carrier.meet()
+    carrier.run_until_round(10)
+    waves = {node.name: node.sums.waves["bone"] for node in nodes}
+    assert {wave.wanted for wave in waves.values()} == {10}
+    slow = carrier.nodes.pop("a")
+    while waves["c"].wanted < 20:
+        carrier.tick()
+    assert (waves["b"].wanted, waves["b"].done, waves["c"].done) == (10, 1, 1)
+    carrier.nodes["a"] = slow
+    carrier.deliver("a", slow.hello(carrier.now))
+    assert waves["b"].done == 10
+    carrier.tick()
+    carrier.tick()
+    assert last_checks(carrier) == {10}
+    assert len(levels(carrier)) == 1
+    carrier.run_until_settled(most=2_000)
+    assert min(last_checks(carrier)) >= 40
+    assert distance(nodes, cold(network, blocks, settings)) < 1e-3
 
 
 def test_a_node_at_another_level_than_all_others_makes_them_agree_anew():

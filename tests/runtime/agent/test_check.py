@@ -54,7 +54,7 @@ def refused(node, data, caplog):
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"protocol": 1}, "its protocol is 1 instead of 5."),
+        ({"protocol": 1}, "its protocol is 1 instead of 6."),
         ({"network": 8}, "it belongs to another network."),
         ({"settings": 8}, "the sender has other settings."),
         ({"sender": "c"}, "it says that it comes from 'c'."),

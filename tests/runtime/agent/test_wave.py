@@ -135,6 +135,56 @@ def test_a_sum_of_another_length_is_not_used():
     assert found["a"].is_called
 
 
+def test_who_went_on_to_the_next_sum_takes_a_late_total_and_begins_that_sum_anew():
+    network = Network.line(list("abc"))
+    found = waves(network)
+    a, b, c = found.values()
+    for wave in found.values():
+        wave.begin(1, np.full(2, 1.0))
+    b.hear("c", c.parcel("b"))
+    c.begin(2, np.full(2, 50.0))  # it gave up waiting
+    early = c.parcel("b")
+    b.hear("a", a.parcel("b"))
+    assert b.total.tolist() == [3.0, 3.0]
+    c.hear("b", b.parcel("c"))
+    assert (c.done, c.wanted, c.total.tolist()) == (1, 1, [3.0, 3.0])
+    a.hear("b", b.parcel("a"))
+    for wave in found.values():
+        wave.begin(2, np.full(2, 10.0))
+    b.hear("c", early)  # of a sum that c has withdrawn from
+    carry(network, found, np.random.default_rng(0))
+    assert all(wave.total.tolist() == [30.0, 30.0] for wave in found.values())
+    assert early.up != c.parcel("b").up
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("shape", SHAPES)
+def test_all_have_the_same_totals_in_the_same_order_whoever_gives_up_a_sum(shape, seed):
+    rng = np.random.default_rng(seed)
+    network = shape(NAMES)
+    found = waves(network)
+    terms = {name: {} for name in NAMES}
+    had = {name: {0: None} for name in NAMES}
+    for turn in range(500):
+        number = 1 + turn // 25 if turn < 400 else 99
+        for name, wave in found.items():
+            if number > max(wave.wanted, wave.done) and rng.random() < 0.2:
+                terms[name][number] = rng.normal(size=3)
+                wave.begin(number, terms[name][number])
+            for other in network.neighbours(name):
+                if rng.random() < 0.3:
+                    found[other].hear(name, wave.parcel(other))
+            for one, known in had.items():
+                known.setdefault(found[one].done, found[one].total)
+    assert len(had["a"]) > 3  # some were given up, not all
+    for known in had.values():
+        assert list(known) == list(had["a"])
+        assert list(known)[-1] == 99
+        for number in list(known)[1:]:
+            right = sum(terms[name][number] for name in NAMES)
+            np.testing.assert_allclose(known[number], right, rtol=1e-9, atol=1e-12)
+
+
 @pytest.mark.parametrize("n", [2, 5, 64, 65, 100])
 def test_masks_are_between_both_ends_of_a_pair(n):
     names = [f"n{i:03}" for i in range(n)]

@@ -144,7 +144,8 @@ class Balancer:
         for team in self._undecided():
             is_measured = all(self._measured.get(half) == self.check for half in team.halves)
             wave = self._wave(team)
-            if not is_measured or max(wave.wanted, wave.done) >= self.check:
+            is_behind = wave.done > self._applied[team.group]  # another level is to be measured at
+            if is_behind or not is_measured or max(wave.wanted, wave.done) >= self.check:
                 continue
             found = measure(self.state, self._set_of(team))
             if found is None:
@@ -244,10 +245,11 @@ class Balancer:
             if wave.done > self._applied[team.group] and wave.total is not None:
                 self._applied[team.group] = wave.done
                 mine = self._mine[team.group, wave.done]
-                if self._is_possible(wave.total, mine, team):
-                    has_changed = self._follow(team, wave.done, wave.total) or has_changed
-                else:
+                if not self._is_possible(wave.total, mine, team):
                     self.n_lies += 1
+                elif self._follow(team, wave.done, wave.total):
+                    has_changed = True
+                    self.note(list(team.halves), 0)  # they were measured at another level
         return has_changed
 
     def _follow(self, team: Team, check: int, total: Floats) -> bool:

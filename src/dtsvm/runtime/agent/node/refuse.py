@@ -30,7 +30,7 @@ __all__ = [
     "read_values",
 ]
 
-PROTOCOL = 5
+PROTOCOL = 6
 NUMBER = np.dtype("<f8")
 MOST_MEMBERS, MOST_TASKS, MOST_LINKS, MOST_COUPLES = 2048, 1024, 512, 512
 MOST_COUNT = 2**62  # incarnations, sequences and rounds stay below

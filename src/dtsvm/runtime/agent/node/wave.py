@@ -6,6 +6,11 @@ number than the last. Each node adds its masked term to what its children sent a
 its parent; the root has the total and everybody passes it on to its children. What is sent is sent
 again until the other end shows that it has it, so lost messages only delay. When the roster
 changes, all begins anew: terms of two rosters never meet, for the masks would not cancel.
+
+A node may begin a sum while it waits for the total of an earlier one, which may never come: some
+other node has missed it. If it comes after all, as it does once the root has it, the node takes it
+and withdraws from the later sum, which it may begin anew. A part counts only from a child that has
+the same last total. So everybody has had every total when the next is made, in the same order.
 """
 
 from __future__ import annotations
@@ -133,6 +138,7 @@ class Wave:
     on_change: Callable[[], None] = lambda: None
     changes: int = 0  # of anything here
     _mine: Words | None = None
+    _begun: dict[int, int] = field(default_factory=dict)  # bytes of totals that may yet come
     _down: bytes = b""
     _ups: dict[str, tuple[int, bytes]] = field(default_factory=dict)
     _acknowledged: dict[str, int] = field(default_factory=dict)
@@ -144,6 +150,7 @@ class Wave:
             raise ValueError(f"sum {number} of {self.name} was begun already")
         self._mine = masked(encode(term), self.secrets(), self._id(number))
         self.wanted = number
+        self._begun[number] = WIDTH * len(self._mine)
         self._count()
         self._pass_on()
 
@@ -179,7 +186,8 @@ class Wave:
         return self.is_open and self._acknowledged.get(neighbour, 0) >= self.wanted
 
     def _id(self, number: int) -> bytes:
-        text = f"{self.epoch:x} {number} {self.name}".encode()
+        """Name a sum; one begun anew after another total is another one, with other masks."""
+        text = f"{self.epoch:x} {self.done} {number} {self.name}".encode()
         return hashlib.sha256(text).digest()
 
     # Telling
@@ -209,11 +217,12 @@ class Wave:
         self._working[neighbour] = parcel.wanted
         self._acknowledged[neighbour] = parcel.done
         before = self.done
-        if neighbour in self.tree.children and parcel.up and parcel.wanted > self.done:
+        has_same = parcel.done == self.done < parcel.wanted
+        if neighbour in self.tree.children and parcel.up and has_same:
             self._ups[neighbour] = (parcel.wanted, parcel.up)
-        is_for_me = neighbour == self.tree.parent and parcel.done == self.wanted
-        if is_for_me and self.is_open and parcel.down:
-            self._finish(parcel.down)
+        is_for_me = len(parcel.down) == self._begun.get(parcel.done)
+        if neighbour == self.tree.parent and is_for_me:
+            self._finish(parcel.done, parcel.down)
         self._pass_on()
         return self.done > before
 
@@ -221,7 +230,7 @@ class Wave:
         if self.tree.parent is None and self.is_open:
             total = self._sum()
             if total is not None:
-                self._finish(total)
+                self._finish(self.wanted, total)
 
     def _sum(self) -> bytes | None:
         """Return the sum of this subtree, once all of it is known."""
@@ -234,12 +243,13 @@ class Wave:
             total = add(total, _words(data))
         return np.ascontiguousarray(total, "<u8").tobytes()
 
-    def _finish(self, data: bytes) -> None:
-        if self._mine is None or len(data) != WIDTH * len(self._mine):
-            return
-        self.done, self._down, self.total = self.wanted, data, decode(_words(data))
+    def _finish(self, number: int, data: bytes) -> None:
+        """Have a total; what was begun or sent for a later sum was so without it."""
+        self.wanted = self.done = number
+        self._down, self.total = data, decode(_words(data))
         self._mine = None
-        self._ups = {c: kept for c, kept in self._ups.items() if kept[0] > self.done}
+        self._begun.clear()
+        self._ups.clear()
 
 
 def _words(data: bytes) -> Words:

@@ -1,10 +1,13 @@
 import numpy as np
 import pytest
+from liars import LIES
 from meetings import Carrier, build, cold, distance, make_blocks, make_session
 from test_faults import revive
+from test_liars import Meeting
 
 from dtsvm import Network
 from dtsvm.runtime.agent.node import wire_pb2 as wire
+from dtsvm.runtime.agent.node.apart import FORGIVEN_SECONDS, Apart
 from dtsvm.runtime.agent.node.balance import N_LEVEL
 from dtsvm.runtime.agent.node.node import Node
 from dtsvm.runtime.agent.node.timing import Timing
@@ -227,6 +230,37 @@ def test_a_node_at_another_level_than_all_others_makes_them_agree_anew():
     for node in nodes:
         node._wake()
     carrier.run_until_settled(most=2_000)
-    levels = {tuple(node.balancer.levels()["one"]) for node in nodes}
-    assert len(levels) == 1
+    assert len(levels(carrier)) == 1
+    reasons = {node.name: node.status()["reasons"] for node in nodes if node.status()["reasons"]}
+    why = "its penalties were others for 73 rounds; all agree on them anew"
+    assert reasons == {"c": {"b": why, "d": why}}
     assert distance(nodes, cold(network, blocks, settings)) < 1e-3
+
+
+def test_a_liar_that_always_has_other_penalties_makes_all_agree_anew_ever_more_rarely():
+    names = list("abcde")
+    nodes = build(Network.ring(names), make_blocks(names, ["one"]), {"C": 0.1, "tol": 1e-8})
+    carrier = Meeting(nodes, nodes[2], LIES["values of another penalty"])
+    carrier.meet()
+    carrier.is_lying = True
+    before, rounds = 0, []
+    for _ in range(2_500):
+        carrier.tick()
+        n_said = sum(nodes[k].presence._sequence for k in (0, 1, 3, 4))
+        rounds += [nodes[0].round] * (n_said > before)
+        before = n_said
+    gaps = np.diff(rounds[1:])
+    assert 3 <= len(gaps) <= 6
+    assert (gaps[1:] >= 1.5 * gaps[:-1]).all(), gaps
+    assert "its penalties were others for" in nodes[1].status()["reasons"]["c"]
+
+
+def test_waiting_twice_as_long_to_agree_anew_is_forgiven_in_time():
+    apart = Apart()
+
+    def rounds_until(now):
+        return next(n for n in range(1, 10_000) if apart.lasts_too_long(0, now))
+
+    assert [rounds_until(0.0) for _ in range(4)] == [65, 129, 257, 513]
+    assert rounds_until(2 * FORGIVEN_SECONDS) == 257
+    assert rounds_until(20 * FORGIVEN_SECONDS) == 65

@@ -165,6 +165,11 @@ class Ends:
         self._across.arrays["residual"][:] = np.inf
         self._read_penalties()
 
+    def unused(self) -> list[str]:
+        """Return the neighbours of which nothing was used at the levels that are here."""
+        is_new = np.isinf(self._across.arrays["residual"])
+        return sorted({end.key[1] for end, is_so in zip(self.ends, is_new, strict=True) if is_so})
+
     def _read_penalties(self) -> None:
         slots = self._across.arrays["slots"]
         penalty = self.state.tables.ends["penalty"][slots].astype("<f4")

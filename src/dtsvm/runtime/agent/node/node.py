@@ -27,6 +27,7 @@ from dtsvm.kernel import boxes, compiled
 from dtsvm.rounds.agreement import revise, take_snapshot
 from dtsvm.runtime.agent.node.adapt import adapt
 from dtsvm.runtime.agent.node.answers import Answers
+from dtsvm.runtime.agent.node.apart import Apart
 from dtsvm.runtime.agent.node.balance import Balancer
 from dtsvm.runtime.agent.node.bounds import Bounds
 from dtsvm.runtime.agent.node.certifier import Certifier
@@ -47,8 +48,6 @@ log = logging.getLogger(__name__)
 Floats = NDArray[np.float64]
 MOST_LEAD = 1000  # rounds that the network's last change may be ahead of a node
 MOST_WAITING = 20  # rounds that a neighbour may go on beside a settled node
-MOST_APART, A_LINK = 64, 4  # rounds, and so many more a link: a total has to come that far
-MOST_AGREED = 20  # times that this may double
 FAR = 4.0  # residuals at which a settled node goes on, beside that at which it was calm
 
 
@@ -91,7 +90,7 @@ class Node(Answers):
         self._coming = 0  # the check for which ends are measured in this round, or 0
         self._snapshot_at = 0  # of that age or later
         self._bounds: dict[str, Bounds] = {}  # by task
-        self._n_apart, self._n_agreed = 0, 0  # see `_agree_anew`
+        self._apart = Apart()
 
     # The network
 
@@ -122,6 +121,7 @@ class Node(Answers):
         self.ends.limit({slot: one.most_estimate for slot, one in slots})
         self._width, self._snapshot_at = max(reached.values()), 0
         self._adapted = self.roster.digest
+        self._apart.end()
         self._wake()
 
     def take_choice(self, candidate: int) -> None:
@@ -213,7 +213,7 @@ class Node(Answers):
         if not are_short:
             self._check_estimates()
         if self.residual < inf:
-            self._n_apart = 0
+            self._apart.end()
         else:
             self._agree_anew(present, now)
         self._grow_older(check, now)
@@ -263,19 +263,15 @@ class Node(Answers):
                 return
 
     def _agree_anew(self, present: list[str], now: float) -> None:
-        """Have all agree on levels anew if a neighbour is heard for long, but at another one.
-
-        Nothing that is told between two levels is taken in, and no check can be measured there, so
-        a total that not all have used would part them for ever. A liar may cause this, too: so each
-        time it takes twice as long.
-        """
+        """Have all agree on levels anew if a neighbour is heard for long, but at another one."""
         around = [self.mail[name] for name in present]
         if any(mail.is_late or mail.roster_digest != self.roster.digest for mail in around):
             return
-        self._n_apart += 1
-        if self._n_apart > (MOST_APART + A_LINK * self._width) * 2**self._n_agreed:
-            self._n_apart, self._n_agreed = 0, min(self._n_agreed + 1, MOST_AGREED)
-            log.warning("Node %s agrees on penalties anew: a neighbour has others.", self.name)
+        n_rounds = self._apart.lasts_too_long(self._width, now)
+        if n_rounds:
+            why = f"its penalties were others for {n_rounds} rounds; all agree on them anew"
+            for name in self.ends.unused():
+                self.inbox.complain(name, why, now)
             self._announce(now, is_news=True)
 
     def _grow_older(self, check: int, now: float) -> None:

@@ -4,7 +4,7 @@ from meetings import FIXED, Carrier, build, cold, distance, make_blocks, make_no
 
 from dtsvm import Network
 from dtsvm.errors import ModelFileError
-from dtsvm.runtime.agent.node.node import Timing
+from dtsvm.runtime.agent.node.node import MOST_LEAD, Timing
 from dtsvm.runtime.agent.site.checkpoint import dump, restore
 
 TEN = [f"n{i}" for i in range(10)]
@@ -80,6 +80,37 @@ def test_the_network_is_as_old_as_its_last_restart():
     changed = {node._changed_in for node in carrier.nodes.values()}
     assert len(changed) == 1
     assert changed.pop() >= before
+
+
+def test_the_network_is_as_old_as_a_restart_from_a_checkpoint_thousands_of_rounds_old():
+    """Else its checks would be others than all others': nobody could balance or leap."""
+    settings = {"C": 0.1, "tol": 1e-300}
+    network, blocks = Network.ring(TEN[:3]), make_blocks(TEN[:3], ["one"], p=2, n=4)
+    carrier = Carrier(build(network, blocks, settings), patience=1000)
+    carrier.meet()
+    kept = dump(carrier.nodes["n2"])
+    carrier.run_until_round(2 * MOST_LEAD)
+    revive(carrier, network, blocks, "n2", kept, 2, settings)
+    carrier.run_until_round(2 * MOST_LEAD + 50)
+    (changed,) = {node._changed_in for node in carrier.nodes.values()}
+    assert changed >= 2 * MOST_LEAD
+    assert {node.balancer._applied["one"] for node in carrier.nodes.values()} == {40}
+
+
+def test_a_change_that_is_said_to_be_far_ahead_leaves_all_others_of_one_age():
+    network, blocks = Network.ring(TEN[:4]), make_blocks(TEN[:4], ["one"])
+    carrier = Carrier(build(network, blocks))
+    carrier.meet()
+    nodes = list(carrier.nodes.values())
+    before = nodes[0].roster.digest
+    for turn in range(30):
+        if turn == 15:
+            nodes[3].presence.announce(carrier.now, 2**40, is_news=True)
+        carrier.nodes = {node.name: node for node in nodes[: 4 if turn % 3 else 2]}  # at odds
+        carrier.tick()
+    assert nodes[0].roster.digest != before
+    (changed,) = {node._changed_in for node in nodes}
+    assert changed < MOST_LEAD
 
 
 def test_a_revived_node_does_not_wait_for_a_neighbour_that_is_dead_too():

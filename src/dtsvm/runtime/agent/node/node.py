@@ -46,7 +46,7 @@ __all__ = ["Node", "Timing"]
 
 log = logging.getLogger(__name__)
 Floats = NDArray[np.float64]
-MOST_LEAD = 1000  # rounds that the network's last change may be ahead of a node
+MOST_LEAD = 1000  # rounds that a change of the network may be ahead of a node to be believed
 MOST_WAITING = 20  # rounds that a neighbour may go on beside a settled node
 FAR = 4.0  # residuals at which a settled node goes on, beside that at which it was calm
 
@@ -109,8 +109,7 @@ class Node(Answers):
         self.scaler.begin(teams)
         self.handover.begin(teams, self.roster.has_offsets and not self.veil.is_noisy)
         reached = self.roster.distances(self.name)
-        last = self.roster.last_change(reached)
-        self._changed_in = last if last <= self.round + MOST_LEAD else self.round
+        self._changed_in = self.roster.last_change(reached, self.round + MOST_LEAD)
         groups = zip(self.roster.grouped(self.holdings), teams, strict=True)
         self._bounds = {
             task: Bounds.of(team, self.settings, self.n_features)
@@ -144,10 +143,10 @@ class Node(Answers):
         self.now = now
         if not self.presence.is_announced(now):
             self._announce(now)
-        if self._adapted != self.roster.digest:
-            self._adapt()
         newest = boxes.newest_of(self.mail, self.presence.present, self.round + 1)
         self.round = min(newest, MOST_COUNT - 1)
+        if self._adapted != self.roster.digest:
+            self._adapt()
         has_new_level = self.sums.changes != self._followed and self._follow_sums()
         if self.state.is_stale:
             self.ends.prepare()

@@ -148,9 +148,10 @@ class Roster:
         names = sorted(self.distances(node))
         return names, [(n, o) for n in names for o in self.neighbours(n) if n < o]
 
-    def last_change(self, nodes: Iterable[str]) -> int:
-        """Return the round in which the newest of these nodes' entries was made."""
-        return max((self.entries[node].round for node in nodes if node in self.entries), default=0)
+    def last_change(self, nodes: Iterable[str], most: int) -> int:
+        """Return the round in which the newest of these nodes' entries was made, up to `most`."""
+        rounds = [self.entries[node].round for node in nodes if node in self.entries]
+        return max((round_ for round_ in rounds if round_ <= most), default=0)
 
     def _is_gone(self, entry: Entry) -> bool:
         """Whether a node has left, or nobody whom it says to hear hears it any more."""

@@ -28,16 +28,9 @@ check: $(READY)  ## Lint and types
 
 # Real processes, sockets and browsers depend on the machine's pace: what fails is tried once more, alone.
 PYTEST := $(BIN)/python -m pytest -q
-AGAIN := --last-failed --last-failed-no-failures none
-AGENTS := tests/runtime/agent
-IN_MEMORY := $(patsubst %,$(AGENTS)/test_%.py,audit balance certified check choosing electing liars liars_choosing liars_preparing \
-	liars_sigmoids lockstep model pattern sharing signed trust wave)
-PROCESSES := $(AGENTS) $(patsubst %,--ignore=%,$(IN_MEMORY))
 
 test: check  ## The whole check: lint, types, tests
-	$(PYTEST) -n auto --ignore=$(AGENTS) || $(PYTEST) $(AGAIN) --ignore=$(AGENTS)
-	$(PYTEST) -n auto $(IN_MEMORY) || $(PYTEST) $(AGAIN) $(IN_MEMORY)
-	$(PYTEST) $(PROCESSES) || $(PYTEST) $(AGAIN) $(PROCESSES)  # one test at a time
+	$(PYTEST) -n auto || $(PYTEST) --last-failed --last-failed-no-failures none
 	$(MAKE) variants
 
 KERNEL_TESTS := $(patsubst %,tests/rounds/test_%.py,blocks paper rows kinds) tests/kernel

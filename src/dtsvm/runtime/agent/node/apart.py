@@ -17,23 +17,21 @@ class Apart:
     the same order (`wave`). A liar in the middle can hand each child another total, or say that its
     penalties are others. All that helps is to agree anew, and a liar must not have all do that
     again and again: so each time it takes twice as long, which is forgiven slowly.
+
+    n_rounds : in a row; 0 where all neighbours have been heard, or all agree anew already.
     """
 
     def __init__(self) -> None:
-        self._n_rounds = 0
+        self.n_rounds = 0
         self._n_agreed, self._agreed_at = 0.0, 0.0
-
-    def end(self) -> None:
-        """Count anew: all neighbours have been heard, or all agree anew already."""
-        self._n_rounds = 0
 
     def lasts_too_long(self, width: int, now: float) -> int:
         """Count a round; return how many it has been if all should agree anew, else 0."""
-        self._n_rounds += 1
+        self.n_rounds += 1
         forgiven = (now - self._agreed_at) / FORGIVEN_SECONDS
         n = max(self._n_agreed - forgiven, 0.0)
-        if self._n_rounds <= (MOST_APART + A_LINK * width) * 2.0**n:
+        if self.n_rounds <= (MOST_APART + A_LINK * width) * 2.0**n:
             return 0
-        found, self._n_rounds = self._n_rounds, 0
+        found, self.n_rounds = self.n_rounds, 0
         self._n_agreed, self._agreed_at = min(n + 1.0, MOST_AGREED), now
         return found

@@ -51,6 +51,7 @@ class Ends:
         self.remembered: dict[Key, tuple[Floats, Floats]] = {}  # ρ and z from a checkpoint
         self.halves: dict[Key, int] = {}
         self.ends: list[End] = []
+        self._plan = state.plan  # as last prepared
         self._place: dict[str, list[int]] = {}
         self._job = _make_job(state.settings)  # one is enough for all rounds
         self._most: tuple[Any, Any, list[float]] = (None, None, [])  # ‖q‖² of each end
@@ -147,7 +148,7 @@ class Ends:
     def prepare(self) -> None:
         """Derive what the last changes made stale."""
         state = self.state
-        state.prepare()
+        self._plan = state.plan
         slots, residual = (self._across.arrays[name].tolist() for name in ("slots", "residual"))
         before = dict(zip(slots, residual, strict=True))
         halves = [self.halves[key] for key in sorted(self.halves)]
@@ -187,7 +188,7 @@ class Ends:
 
         Where rows may be looked at no more, or nobody would be told, x stays as it was told last.
         """
-        plan = self.state.plan
+        plan = self._plan
         known = plan.rows, plan.agents, plan.ends, plan.work, self._job, self.state.age
         if self.veil.is_noisy:
             self._solve_covered(plan.used, known)
@@ -322,7 +323,7 @@ class Ends:
 
         Returns the worst residual, and whether all estimates are within their limits.
         """
-        plan, across = self.state.plan, self._across
+        plan, across = self._plan, self._across
         if self.veil.stirs:
             slots = across.arrays["slots"]
             before = self.state.tables.ends["state"][slots]

@@ -120,7 +120,7 @@ class Node(Answers):
         self.ends.limit({slot: one.most_estimate for slot, one in slots})
         self._width, self._snapshot_at = max(reached.values()), 0
         self._adapted = self.roster.digest
-        self._apart.end()
+        self._apart.n_rounds = 0
         self._wake()
 
     def take_choice(self, candidate: int) -> None:
@@ -190,7 +190,7 @@ class Node(Answers):
 
     def _messages(self, told: dict[str, Pieces]) -> dict[str, bytes]:
         standing = min(self.calm, 2**31), self.is_settled
-        return self.outbox.messages(self.presence.incarnation, self.round, standing, told)
+        return self.outbox.messages(self.presence.incarnation, standing, self.round, told)
 
     def is_complete(self) -> bool:
         """Whether every neighbour that is waited for has been heard this round."""
@@ -212,10 +212,12 @@ class Node(Answers):
         if not are_short:
             self._check_estimates()
         if self.residual < inf:
-            self._apart.end()
+            self._apart.n_rounds = 0
         else:
             self._agree_anew(present, now)
-        self._grow_older(check, now)
+        if check or self._age >= self._snapshot_at:
+            self._grow_older(check, now)
+        self.state.age = max(self._age, 0)
         if self.residual > self.certifier.residual_tol:
             self.calm = 0
         else:
@@ -274,11 +276,10 @@ class Node(Answers):
             self._announce(now, is_news=True)
 
     def _grow_older(self, check: int, now: float) -> None:
-        """Count the round, and begin a check if it is time."""
-        age = self._age
-        if age == self.state.age + 1 and age >= self._snapshot_at:
+        """Take a snapshot or begin a check if it is time."""
+        if self._age == self.state.age + 1:
             self._snapshot_at = take_snapshot(self.state)
-        self.state.age = max(age, 0)
+        self.state.age = max(self._age, 0)
         if check and check != self.balancer.check:
             revise(self.state, check)
             self.state.pull_anew()

@@ -55,29 +55,24 @@ class Outbox:
         self._places: dict[str, slice] = {}  # of values in them
 
     def messages(
-        self, incarnation: int, round_: int, standing: tuple[int, bool], told: dict[str, Pieces]
+        self, incarnation: int, standing: tuple[int, bool], round_: int, told: dict[str, Pieces]
     ) -> dict[str, bytes]:
         """Return a message for every neighbour; `told` has the values, packed.
 
         `standing` is what it says of its calm, and whether it has settled.
         """
         self._head = incarnation, standing
-        out = self._write(round_, told)
-        if round_ != self._last[0]:
-            last = (round_, self.roster.digest, out, self._places)
-            self._before, self._last = self._last, last
-        return out
-
-    def _write(self, round_: int, told: Mapping[str, Pieces]) -> dict[str, bytes]:
         roster, changes = self.roster.digest, self.sums.changes
         count = boxes.counted(ROUND_TAG, round_)
-        wanted = (*self._head, roster, changes, len(count), len(self.mail))
+        wanted = (incarnation, standing, roster, changes, len(count), len(self.mail))
         if wanted != self._framed or told is not self._told:
             self._frame(told, len(count))
             self._framed, self._told = wanted, told
         out, behind = boxes.write(self.mail, self._frames, count, roster)
         for name in behind:
             out[name] += self._news(self.mail[name])
+        if round_ > self._last[0]:
+            self._before, self._last = self._last, (round_, roster, out, self._places)
         return out
 
     def _frame(self, told: Mapping[str, Pieces], n_count: int) -> None:
@@ -105,7 +100,7 @@ class Outbox:
         *told_for, told, places = self._before
         is_good = told_for == [round_, self.roster.digest]
         again: dict[str, Pieces] = {name: [told[name][places[name]]] for name in told}
-        messages = self._write(round_, again if is_good else {})
+        messages = self.messages(*self._head, round_, again if is_good else {})
         return {name: messages[name] for name in behind}
 
     def _same(self, incarnation: int) -> bytes:

@@ -172,6 +172,8 @@ cdef void note(Ends ends, Int h, double[:, :, ::1] x, Int a, const double[:, :, 
 cpdef object note_end(Int h, Agents agents, Ends ends, const double[:, :, ::1] other_x, const double[:, :, ::1] other_z)
 @cython.locals(i=Int, c=Int, j=Int, h=Int, a=Int)
 cpdef object send(Across across, Agents agents, Ends ends)
+@cython.locals(n=Int)
+cpdef object step_and_send(Across across, Rows rows, Agents agents, Ends ends, Work work, Job job, Int age)
 @cython.locals(s=double[8], j=Int, k=Int)
 cdef inline double apart(double[:, :, ::1] z, Int h, const double[:, :, ::1] q, Int i, Int c) noexcept nogil
 @cython.locals(c=Int, j=Int, a=Int)

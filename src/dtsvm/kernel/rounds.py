@@ -96,6 +96,7 @@ __all__ = [
     "solve_rows",
     "spread",
     "squared_norms",
+    "step_and_send",
     "sum_of_nodes",
     "take_in",
     "tally_agent",
@@ -1058,6 +1059,16 @@ def send(across: Across, agents: Agents, ends: Ends) -> None:
             for j in range(p):
                 across.told[i, c, j] = twice * agents.estimate[a, c, j] - ends.state[h, c, j]
             across.told[i, c, p] = twice_bias * agents.estimate[a, c, p] - ends.state[h, c, p]
+
+
+def step_and_send(
+    across: Across, rows: Rows, agents: Agents, ends: Ends, work: Work, job: Job, age: int
+) -> None:
+    """Take the local step of all agents, then `send`."""
+    with cython.nogil:
+        for n in range(agents.used.shape[0]):
+            local_step(agents.used[n], rows, agents, ends, work, job, age)
+    send(across, agents, ends)
 
 
 def receive(h: int, agents: Agents, ends: Ends, q: Floats, i: int, kappa: float) -> float:

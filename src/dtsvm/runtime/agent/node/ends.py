@@ -192,9 +192,9 @@ class Ends:
         known = plan.rows, plan.agents, plan.ends, plan.work, self._job, self.state.age
         if self.veil.is_noisy:
             self._solve_covered(plan.used, known)
+            compiled.send(self._across, plan.agents, plan.ends)
         else:
-            compiled.local_steps(plan.used, *known)
-        compiled.send(self._across, plan.agents, plan.ends)
+            compiled.step_and_send(self._across, *known)
 
     def _solve_covered(self, agents: NDArray[np.int64], known: tuple[Any, ...]) -> None:
         some = self.veil.spend(self.state, agents, len(self.ends))

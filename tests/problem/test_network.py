@@ -83,6 +83,11 @@ def test_components_are_named_largest_first():
             lambda: Network([0, 1], [(0, 2)]),
             "Link (0, 2) names node 2, which is not in the network.",
         ),
+        (
+            lambda: Network.from_links([("a", "b"), ("c",)]),
+            "Link ('c',) is no pair; a link joins two nodes: (a, b).",
+        ),
+        (lambda: Network([0, 1], [1]), "Link 1 is no pair; a link joins two nodes: (a, b)."),
         (lambda: Network([0, 0], []), "Node 0 is listed twice; every node needs its own label."),
         (lambda: Network([], []), "A network needs at least one node; got none."),
         (lambda: Network.ring(0), "A network needs at least one node; got 0."),

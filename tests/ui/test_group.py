@@ -28,6 +28,16 @@ def test_every_command_has_help_with_an_example(run, name):
     assert f"dtsvm {name} " in text.split("Options:")[0].split("Usage:")[1].partition("\n")[2]
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="No full device here.")
+@pytest.mark.parametrize("args", [["--help"], ["--version"], ["train", "--help"]])
+def test_help_that_cannot_be_written_is_one_line(args):
+    command = [sys.executable, "-c", "from dtsvm.ui import main; main()", *args]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "Error: The output cannot be used: No space left on device.\n"
+
+
 def test_help_lists_the_commands_in_the_order_of_work(run):
     listed = run("--help").stdout.split("Commands:\n")[1].split("\n")
     assert [line.split()[0] for line in listed if line] == list(COMMANDS)

@@ -63,7 +63,7 @@ class Network:
     def _checked(self, links: Iterable[Link]) -> NDArray[np.intp]:
         seen: set[tuple[int, int]] = set()
         for link in links:
-            a, b = link
+            a, b = _ends_of(link)
             for end in (a, b):
                 if end not in self._position:
                     raise NetworkError(
@@ -176,7 +176,7 @@ class Network:
     @classmethod
     def from_links(cls, links: Iterable[Link]) -> Network:
         """The network of these links; its nodes are the links' ends, in order of appearance."""
-        pairs = list(links)
+        pairs = [_ends_of(link) for link in links]
         return cls(list(dict.fromkeys(end for link in pairs for end in link)), pairs)
 
     @classmethod
@@ -293,3 +293,12 @@ def _pair(i: int, j: int) -> tuple[int, int]:
 
 def _least_degree(n: int) -> float:
     return 2 / n if n > 1 else 0.0
+
+
+def _ends_of(link: Any) -> Link:
+    """Return the two ends of a link, or refuse what has not two."""
+    try:
+        a, b = link
+    except (TypeError, ValueError):
+        raise NetworkError(f"Link {link!r} is no pair; a link joins two nodes: (a, b).") from None
+    return a, b

@@ -51,6 +51,15 @@ class LazyGroup(click.Group):
             sys.exit(0)  # rank 0 shows it
         return super().main(*args, **options)
 
+    def make_context(self, *args: Any, **options: Any) -> click.Context:
+        """Read the command line, or show help; what cannot be written becomes one line."""
+        try:
+            return super().make_context(*args, **options)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise to_one_line(error) from error
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands' names in the order of the table, which is the order of work."""
         return [*self.commands_at, *self.commands]

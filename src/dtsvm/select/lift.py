@@ -65,6 +65,11 @@ class Lift:
         return float(np.sqrt(1.0 - share)), float(np.sqrt(share)), float(np.sqrt(squared))
 
     @property
+    def is_longer(self) -> bool:
+        """Whether rows are other than they are."""
+        return self.gains != (1.0, 0.0, 0.0)
+
+    @property
     def width(self) -> int:
         """Length of a longer row."""
         common, own, constant = (gain > 0 for gain in self.gains)

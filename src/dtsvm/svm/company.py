@@ -26,6 +26,7 @@ class Alone:
     """All rows are in this process: everything is as it is found here."""
 
     is_alone = True
+    size = 1
 
     def gather(self, value: Any) -> list[Any]:
         """Return what every process says; the value is plain, as in JSON."""
@@ -88,7 +89,7 @@ class Ranks(Alone):
     is_alone = False
 
     def __init__(self, comm: Any) -> None:
-        self.comm = comm
+        self.comm, self.size = comm, comm.size
 
     def gather(self, value: Any) -> list[Any]:
         """Return what every rank says, in their order."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -19,26 +20,18 @@ from numpy.typing import NDArray
 from dtsvm.problem import Network
 from dtsvm.rounds import Info, Status, average
 from dtsvm.runtime.apart import Ended, train_apart
-from dtsvm.select import Candidate, Held, Job, Lift, best_bias, compact, first_alike, products
+from dtsvm.select import Candidate, Held, Job, Lift, best_bias, compact, first_alike
+from dtsvm.svm.batch import Batch, Problem, Unit, laid
 from dtsvm.svm.company import Alone
 from dtsvm.svm.ends import join_lanes, sum_ends
 from dtsvm.svm.session import Session
 from dtsvm.svm.training import Training
 
-__all__ = ["Lanes", "Problem", "Progress", "Unit"]
+__all__ = ["Lanes", "Progress"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 MOST = 60_000  # numbers in the estimates of one session: its rounds stay in the cache
-
-
-class Unit(NamedTuple):
-    """One lane of one job: which job, its candidate, rows and sides."""
-
-    job: int
-    candidate: Candidate
-    rows: Ints
-    side: Floats
 
 
 class Trained(NamedTuple):
@@ -56,19 +49,6 @@ class Progress(NamedTuple):
     n_jobs: int
     candidate: Candidate
     info: Info
-
-
-class Problem(NamedTuple):
-    """The rows of a session: which of X, their labels ±1, and whose each is.
-
-    `C` is of every owner; nobody who trains has rows of one class only.
-    """
-
-    X: Any
-    rows: Ints
-    y: Floats
-    owner: Ints
-    C: Floats
 
 
 @dataclass
@@ -135,16 +115,22 @@ class Lanes:
         return [np.stack([one.whole for one in found[first[k]]]) for k in range(len(jobs))]
 
     def _batches(self, jobs: dict[int, Job]) -> list[list[Unit]]:
-        """Put lanes of equally long rows together, as many as the cache holds."""
-        kinds: dict[Any, list[Unit]] = {}
+        """Put lanes of equally long rows together, as many as the cache holds; one for everybody.
+
+        Everybody is a thread or another process that trains some of them.
+        """
+        alike: dict[Any, list[Unit]] = {}
         for k, (candidate, lanes) in jobs.items():
-            for lane in lanes:
-                kinds.setdefault(candidate.family[:2], []).append(Unit(k, candidate, *lane))
+            some = alike.setdefault(self._shape(candidate), [])
+            some += [Unit(k, candidate, *lane) for lane in lanes]
         batches = []
-        for units in kinds.values():
-            lift = self._lift(units[0].candidate)
-            n = max(1, MOST // (lift.width * len(self.network)))
-            batches += [units[i : i + n] for i in range(0, len(units), n)]
+        for units in alike.values():
+            sizes = [self._lift(unit.candidate).width * len(self.network) for unit in units]
+            n_parts = max(
+                -(-sum(sizes) // MOST), min(self.n_threads * self.company.size, len(units))
+            )
+            number = np.cumsum(sizes) * n_parts // (sum(sizes) + 1)
+            batches += [[units[i] for i in some] for some in _runs(number)]
         return batches
 
     def _train_dealt(self, batches: list[list[Unit]]) -> Iterable[tuple[int, Trained]]:
@@ -162,8 +148,8 @@ class Lanes:
             each: Iterable[list[Trained]] = map(self._train, batches)
             yield from _named(batches, each)
             return
-        for units in batches:  # threads share it
-            self._lifted_rows(units[0].candidate)
+        for unit in (unit for units in batches for unit in units):  # threads share it
+            self._lifted_rows(unit.candidate)
         pool = ThreadPoolExecutor(self.n_threads)
         try:
             yield from _named(batches, pool.map(self._train, batches))
@@ -173,61 +159,41 @@ class Lanes:
     def _train(self, units: list[Unit]) -> list[Trained]:
         """Train a batch: every unit, or every task of it, for itself."""
         started = perf_counter()
-        held, is_alone = self.held, units[0].candidate.family.is_alone
-        n_each = held.n_tasks if is_alone else 1
-        rows = np.concatenate([unit.rows for unit in units])
-        unit = np.repeat(np.arange(len(units)), [len(one.rows) for one in units])
-        side = np.stack([one.side for one in units])
-        y, owner = held.y[rows], unit
-        if is_alone:
-            owner = unit * n_each + held.task[rows]
-        else:
-            y = y * side[unit, held.task[rows]]
-            rows, y, owner = rows[y != 0], y[y != 0], owner[y != 0]
-        prices = np.repeat([one.candidate.C for one in units], n_each)
-        X = held.X if is_alone else self._lifted_rows(units[0].candidate)
-        answers = self._answers(units, Problem(X, rows, y, owner, prices))
-        whole, own = self._classifiers(units, side, answers)
+        lifts = {unit.candidate.family[:2]: self._lift(unit.candidate) for unit in units}
+        batch = Batch(units, lifts, self.held)
+        first = {unit.candidate.family[:2]: unit.candidate for unit in units}
+        parts = {id(X): X for X in map(self._lifted_rows, first.values())}
+        answers = self._answers(batch, batch.problem(laid(list(parts.values()))))
+        whole = batch.classifiers(answers.whole, np.arange(len(units)))
+        own = batch.classifiers(answers.own, answers.everywhere)
         spent = (perf_counter() - started) / len(units)
         place = {u: i for i, u in enumerate(answers.everywhere.tolist())}
         found = []
-        for u in range(len(units)):
-            ends = [end for end in answers.ended[u * n_each : (u + 1) * n_each] if end is not None]
+        for u, (k, n) in enumerate(zip(batch.first.tolist(), batch.n_owners.tolist(), strict=True)):
+            ends = [end for end in answers.ended[k : k + n] if end is not None]
             nodes = zip(answers.nodes, own[:, place[u]], strict=True) if u in place else ()
             found.append(Trained(sum_ends(ends, spent), whole[u], dict(nodes)))
         return found
 
-    def _classifiers(
-        self, units: list[Unit], side: Floats, answers: _Answers
-    ) -> tuple[Floats, Floats]:
-        """Every task's classifier, (unit, task, p + 1); (node, unit on all rows, task, p + 1)."""
-        whole, everywhere, nodes, own, _ = answers
-        if units[0].candidate.family.is_alone:
-            shape = (-1, self.held.n_tasks, whole.shape[-1])
-            return whole.reshape(shape), own.reshape(len(nodes), len(everywhere), *shape[1:])
-        lift, turn = self._lift(units[0].candidate), np.where(side < 0, -1.0, 1.0)[:, :, None]
-        return lift.classifiers(whole) * turn, lift.classifiers(own) * turn[everywhere]
-
-    def _answers(self, units: list[Unit], problem: Problem) -> _Answers:
+    def _answers(self, batch: Batch, problem: Problem) -> _Answers:
         """Train those who have rows of both classes; the others have no weights and a side."""
-        X, rows, y, owner, prices = problem
+        X, rows, _, y, owner, prices = problem
         n = len(prices)
         counts = np.stack([np.bincount(owner, minlength=n), np.bincount(owner, y, n)])
         n_rows, balance = self.others.add(counts.astype(np.float64))
         is_open = np.abs(balance) < n_rows
         whole = np.zeros((n, X.shape[1] + 1))
         whole[:, -1] = np.where(is_open, 0.0, np.sign(balance))
-        everywhere, n_each = self._on_all_rows(units), n // len(units)
-        owners = (everywhere[:, None] * n_each + np.arange(n_each)).ravel()
+        everywhere = self._on_all_rows(batch.units)
+        owners = batch.owners(everywhere)
         nodes, own = self._nodes_of(owner, rows, whole, owners)
         ended: list[Ended | None] = [None] * n
         if is_open.any():
             mine = is_open[owner]
-            if not mine.all():
-                problem = problem._replace(rows=rows[mine], y=y[mine], owner=owner[mine])
-            session, ends = self._run(units, problem)
+            problem = problem if mine.all() else problem.of(mine)
+            session, ends = self._run(batch, problem)
             _take(session, whole, (owners, nodes, own))
-            best = self._best_biases(problem, whole, n_each)
+            best = self._best_biases(problem, batch.scores(problem, whole))
             shift = np.where(is_open, best - whole[:, -1], 0.0)
             whole[:, -1] += shift
             own[:, :, -1] += shift[owners]
@@ -235,7 +201,7 @@ class Lanes:
                 ended[k] = end
         return _Answers(whole, everywhere, nodes, own, ended)
 
-    def _on_all_rows(self, units: list[Unit]) -> Ints:
+    def _on_all_rows(self, units: Sequence[Unit]) -> Ints:
         """Which units train on all rows, here and elsewhere."""
         sizes = np.array([len(self.held.y), *(len(unit.rows) for unit in units)])
         n_all, *each = self.others.add(sizes).tolist()
@@ -254,9 +220,9 @@ class Lanes:
         own[np.searchsorted(nodes, at), np.searchsorted(owners, k)] = whole[k]
         return [names[v] for v in nodes.tolist()], own
 
-    def _run(self, units: list[Unit], problem: Problem) -> tuple[Session, dict[int, Ended]]:
+    def _run(self, batch: Batch, problem: Problem) -> tuple[Session, dict[int, Ended]]:
         """Run a session; return it and how its owners ended."""
-        session = self._open(units, problem)
+        session = self._open(batch, problem)
         members, memory = session._need_rows()
         session._place_relays_or_refuse()
         ended = train_apart(memory, tol=self.tol, max_rounds=self.max_rounds)
@@ -264,9 +230,9 @@ class Lanes:
         parts = members.state.plan.parts
         return session, {owner[int(part[0])]: end for part, end in zip(parts, ended, strict=True)}
 
-    def _open(self, units: list[Unit], problem: Problem) -> Session:
+    def _open(self, batch: Batch, problem: Problem) -> Session:
         """Open a session over rows where they lie: ½‖w‖² + C Σ hinge for every owner by itself."""
-        X, rows, y, owner, prices = problem
+        X, rows, at, y, owner, prices = problem
         owners = self.others.distinct(owner)
         index = np.searchsorted(owners, owner)
         tasks: list[Hashable] = owners.tolist()
@@ -277,7 +243,7 @@ class Lanes:
         nodes, node = self.where
         session._enter_all(
             Training(
-                X, rows, tasks, index, nodes, node[rows],
+                X, at, tasks, index, nodes, node[rows],
                 dict.fromkeys(tasks, (-1.0, 1.0)), (y > 0).astype(np.int64),
                 [[task] for task in tasks], self._weight(rows),
                 held=self.others.held(node[rows] * len(tasks) + index), company=self.others,
@@ -299,33 +265,28 @@ class Lanes:
         held = self.held
         return Lift(candidate.family, held.X.shape[1], held.n_tasks, self.mean_square)
 
+    def _shape(self, candidate: Candidate) -> Any:
+        """What rows have in common that can be under each other."""
+        rows = self._lifted_rows(candidate)
+        return rows is self.held.X, rows.shape[1], isinstance(rows, np.ndarray)
+
     def _lifted_rows(self, candidate: Candidate) -> Any:
-        key = candidate.family[:2]
-        if candidate.family.is_alone:
+        """The rows a candidate trains on: as they are, or longer."""
+        key, lift = candidate.family[:2], self._lift(candidate)
+        if candidate.family.is_alone or not lift.is_longer:
             return self.held.X
         if key not in self._lifted:
-            rows = self._lift(candidate).rows(self.held.X, self.held.task)
+            rows = lift.rows(self.held.X, self.held.task)
             size = self.others.add(np.array([rows.nnz, rows.shape[0] * rows.shape[1]]))
             self._lifted[key] = compact(rows, float(size[0] / max(size[1], 1)))
         return self._lifted[key]
 
-    def _best_biases(self, problem: Problem, whole: Floats, n_each: int) -> Floats:
-        """The bias nearest to 0 among the best for each owner's weights.
-
-        Every `n_each`-th owner looks at the same rows, or some of them.
-        """
-        X, rows, y, owner, prices = problem
-        scores = np.empty(len(rows))
-        unit, kind = np.divmod(owner, n_each)
-        order = np.argsort(kind, kind="stable")
-        ends = np.cumsum(np.bincount(kind, minlength=n_each))
-        for t, mine in enumerate(np.split(order, ends[:-1])):
-            some, at = np.unique(rows[mine], return_inverse=True)
-            scores[mine] = products(X, some, whole[t::n_each, :-1])[at, unit[mine]]
-        weight = self._weight(rows)
-        parts = [scores, y, owner, *([] if weight is None else [weight])]
+    def _best_biases(self, problem: Problem, scores: Floats) -> Floats:
+        """The bias nearest to 0 among the best for each owner's weights."""
+        weight = self._weight(problem.rows)
+        parts = [scores, problem.y, problem.owner, *([] if weight is None else [weight])]
         scores, y, whose, *more = self.others.stack(np.stack(parts, axis=1)).T
-        return best_bias(scores, y, whose.astype(np.int64), len(prices), *more)
+        return best_bias(scores, y, whose.astype(np.int64), len(problem.C), *more)
 
 
 class _Answers(NamedTuple):
@@ -340,6 +301,12 @@ class _Answers(NamedTuple):
     nodes: list[Hashable]
     own: Floats
     ended: list[Ended | None]
+
+
+def _runs(number: Ints) -> list[range]:
+    """Return where each of the numbers, which ascend, stands."""
+    cuts = [0, *(np.flatnonzero(np.diff(number)) + 1).tolist(), len(number)]
+    return [range(a, b) for a, b in pairwise(cuts)]
 
 
 def _named(

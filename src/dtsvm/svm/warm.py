@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from dtsvm.errors import DataError
 from dtsvm.problem import Network
 from dtsvm.select import Held, Job, split
+from dtsvm.svm.batch import Batch, Problem, Unit
 from dtsvm.svm.company import Alone, find_company, mean_square
 from dtsvm.svm.cv import DTSVMCV
-from dtsvm.svm.lanes import Lanes, Problem, Unit
+from dtsvm.svm.lanes import Lanes
 from dtsvm.svm.session import Session
 
 __all__ = ["LiveChoice"]
@@ -50,11 +51,11 @@ class WarmLanes(Lanes):
             [Unit(k, candidate, *lane) for lane in lanes] for k, (candidate, lanes) in jobs.items()
         ]
 
-    def _open(self, units: list[Unit], problem: Problem) -> Session:
-        X, rows, y, owner, _ = problem
+    def _open(self, batch: Batch, problem: Problem) -> Session:
+        X, rows, _, y, owner, _ = problem
         marks = 2 * self.numbers[rows] + (y > 0)
         places = self._by_agent(rows, owner)
-        candidate = units[0].candidate
+        candidate = batch.units[0].candidate
         key = (*candidate.family[:2], candidate.C)
         if key in self.kept:
             session, old = self.kept[key]
@@ -72,7 +73,7 @@ class WarmLanes(Lanes):
                     session.leave(node=v, task=task, allow_split=True)
             _cut_nodes(session, self.network)
         else:
-            session = super()._open(units, problem)
+            session = super()._open(batch, problem)
         self.kept[key] = _Kept(session, {agent: marks[at] for agent, at in places.items()})
         return session
 

@@ -99,8 +99,8 @@ cdef class Way:
 cdef class Job:
     cdef double[:, ::1] log
     cdef const unsigned char[:, :, ::1] heard
-    cdef double shrink, floor, kappa, residual_tol, gap_tol, next_look, heavy, long, primal, dual, far, moves
-    cdef Int max_sweeps, max_free, age, begun, done, looks, all_looks, most
+    cdef double shrink, floor, kappa, residual_tol, gap_tol, next_look, first_look, heavy, long, primal, dual, far, moves
+    cdef Int max_sweeps, max_free, age, begun, done, looks, all_looks, most, turn
     cdef bint has_checks, is_certified, is_converged
 
 # An agent
@@ -165,7 +165,9 @@ cdef inline double length(double[:, :, ::1] x, Int a, Int c) noexcept nogil
 @cython.locals(f=double[8], m=double[8], j=Int, k=Int, a=Int, b=Int, u=double, v=double)
 cdef inline void compare(Agents agents, Ends ends, Int h, Int g, Int c, Job job) noexcept nogil
 cdef inline double square(double v) noexcept nogil
-@cython.locals(i=Int, c=Int, j=Int, h=Int, g=Int, a=Int, b=Int)
+@cython.locals(c=Int, j=Int, g=Int, a=Int, b=Int)
+cdef inline void cross(Agents agents, Ends ends, Int h, double to_a, double to_b) noexcept nogil
+@cython.locals(i=Int, c=Int, h=Int, g=Int, a=Int, b=Int)
 cdef void exchange(Agents agents, Ends ends, Job job, bint is_check) noexcept nogil
 @cython.locals(c=Int, j=Int)
 cdef void note(Ends ends, Int h, double[:, :, ::1] x, Int a, const double[:, :, ::1] other_x, Int b, const double[:, :, ::1] other_z, Int g) noexcept nogil
@@ -194,10 +196,14 @@ cpdef Int next_check(Int age, bint is_warm) noexcept nogil
 cdef Int snapshot_step(Int check, bint is_warm) noexcept nogil
 @cython.locals(check=Int, step=Int, begin=Int)
 cpdef Int snapshot_place(Int age, bint is_warm) noexcept nogil
-@cython.locals(k=Int)
+@cython.locals(k=Int, i=Int)
 cpdef void remember(Int age, Past past, Agents agents, Ends ends) noexcept nogil
-@cython.locals(i=Int, c=Int, j=Int)
-cdef void copy_blocks(double[:, :, ::1] source, double[:, :, :, ::1] target, Int k) noexcept nogil
+@cython.locals(k=Int, n=Int, a=Int, i=Int)
+cdef void remember_apart(Int age, Past past, Agents agents, Ends ends) noexcept nogil
+@cython.locals(c=Int, j=Int)
+cdef inline void copy_block(double[:, :, ::1] source, Int i, double[:, :, ::1] target) noexcept nogil
+@cython.locals(k=Int)
+cdef void forget(Past past) noexcept nogil
 @cython.locals(step=Int, k=Int, n_taken=Int)
 cpdef bint is_whole(Past past, Int check) noexcept nogil
 @cython.locals(moves=double[48], each=double[21], c=Int, f=Int, i=Int, j=Int, n=Int, p=Int, first=Int, last=Int, at=Int)
@@ -222,23 +228,25 @@ cdef bint mixture(double[::1] total, double[::1] gamma) noexcept nogil
 cdef void mix(double[::1] gamma, double[:, :, :, ::1] taken, Int k, double[:, :, ::1] out) noexcept nogil
 @cython.locals(k=Int)
 cpdef void apply_leap(Int s, double[::1] gamma, Sets sets, Past past, Agents agents, Ends ends) noexcept nogil
-@cython.locals(k=Int, h=Int, a=Int, c=Int, j=Int, has_changed=bint)
+@cython.locals(k=Int, has_changed=bint)
 cdef bint set_penalties(Agents agents, Ends ends) noexcept nogil
+@cython.locals(a=Int, c=Int, j=Int)
+cdef bint set_penalty(Int h, Agents agents, Ends ends) noexcept nogil
 @cython.locals(begin=Int, end=Int, k=Int)
 cdef double mean_square(Rows rows, Agents agents, Int a) noexcept nogil
 @cython.locals(total=double[4], c=Int, k=Int, h=Int, has_changed=bint, has_own_bias=bint)
 cdef void set_gain(Int a, Rows rows, Agents agents, Ends ends) noexcept nogil
-@cython.locals(i=Int, c=Int, j=Int)
+@cython.locals(i=Int)
 cpdef void keep_estimates(Agents agents, Past past) noexcept nogil
-@cython.locals(i=Int, c=Int, j=Int, k=Int, n=Int)
+@cython.locals(i=Int, n=Int)
 cpdef void renew(Rows rows, Agents agents, Ends ends, Past past, bint has_leapt) noexcept nogil
 @cython.locals(n=Int, a=Int)
 cdef void loosen(Agents agents) noexcept nogil
 @cython.locals(n=Int, a=Int, k=Int, h=Int, g=Int, found=double)
 cdef void take_care(Int age, Agents agents, Ends ends) noexcept nogil
 cpdef void revise(Int age, Agents agents, Ends ends) noexcept nogil
-@cython.locals(s=Int, n=Int, j=Int, k=Int, first=Int, has_leapt=bint, has_products=bint, has_none=bint)
-cdef void check(Int age, Rows rows, Agents agents, Ends ends, Sets sets, Past past) noexcept nogil
+@cython.locals(s=Int, n=Int, j=Int, k=Int, first=Int, has_leapt=bint, has_products=bint, has_none=bint, has_changed=bint)
+cdef void check(Int age, Rows rows, Agents agents, Ends ends, Sets sets, Past past, Int begin, Int end) noexcept nogil
 
 # The certificate
 @cython.locals(p1=Int, n_teams=Int, j=Int, t=Int, n=Int, k=Int, a=Int)
@@ -303,14 +311,15 @@ cpdef bint is_over(Job job) noexcept nogil
 cpdef object run(Rows rows, Agents agents, Ends ends, Sets sets, Past past, Work work, Sums sums, Job job)
 cpdef Int next_look_apart(Int done) noexcept nogil
 cpdef double gap_apart(double objective, double lower, double box) noexcept nogil
-@cython.locals(is_over_now=bint)
+@cython.locals(used="long long[::1]")
 cpdef object run_apart(Rows rows, Agents agents, Ends ends, Sets sets, Past past, Work work, Sums sums, Job job)
-@cython.locals(looks=Int, n=Int)
-cdef void round_apart(Rows rows, Agents agents, Ends ends, Sets sets, Past past, Work work, Job job) noexcept nogil
-@cython.locals(n_rounds=Int, s=Int, is_good=bint)
-cdef void look_apart(Rows rows, Agents agents, Sets sets, Sums sums, Job job) noexcept nogil
-@cython.locals(kept=Int, n=Int)
-cdef void silence(Agents agents, Ends ends, Sets sets)
+cdef inline Int n_sets_of(Sets sets) noexcept nogil
+@cython.locals(s=Int)
+cdef void train_set(Rows rows, Agents agents, Ends ends, Sets sets, Past past, Work work, Sums sums, Job job) noexcept nogil
+@cython.locals(age=Int, looks=Int, n=Int, a=Int, k=Int, h=Int, g=Int, is_check=bint)
+cdef void round_apart(Int s, Rows rows, Agents agents, Ends ends, Sets sets, Past past, Work work, Job job) noexcept nogil
+@cython.locals(is_good=bint)
+cdef void look_apart(Int s, Rows rows, Agents agents, Sets sets, Sums sums, Job job) noexcept nogil
 cdef void join_both(const long long[::1] ids, const long long[::1] owner, const long long[::1] twin, const unsigned char[::1] is_wide, long long[::1] root, long long[::1] common, long long[::1] specific) noexcept nogil
 @cython.locals(k=Int, h=Int, i=Int, j=Int, found=Int)
 cdef void join(const long long[::1] ids, const long long[::1] owner, const long long[::1] twin, const unsigned char[::1] chosen, long long[::1] root, long long[::1] number) noexcept nogil

@@ -442,9 +442,10 @@ class Job:
         self.kappa, self.has_checks = pace["kappa"], bool(pace["has_checks"])
         self.age, self.begun = int(pace["age"]), int(pace["begun"])
         self.residual_tol, self.gap_tol = pace["residual_tol"], pace["gap_tol"]
-        self.next_look = pace["next_look"]
+        self.next_look = self.first_look = pace["next_look"]
         self.heavy, self.long, self.most = pace["heavy"], pace["long"], int(pace.get("most", 0))
-        self.done = 0  # rounds
+        self.turn = 0  # which set trains, where they train apart
+        self.done = 0  # rounds; apart, of that set
         self.looks = 0  # at rows, in the last round
         self.all_looks = 0
         self.is_certified = False  # the last round has a certificate
@@ -994,7 +995,6 @@ def exchange(agents: Agents, ends: Ends, job: Job, is_check: bool) -> None:
         if job.heard.shape[1] > 0:
             to_b = job.kappa if job.heard[job.done, i, 0] else 0.0
             to_a = job.kappa if job.heard[job.done, i, 1] else 0.0
-        twice, twice_bias = 2.0 * ends.penalty[h, 0], 2.0 * ends.penalty[h, 1]
         inverse_bias = 1.0 / ends.penalty[h, 1]
         far = moves = 0.0
         for c in range(2 if ends.is_wide[h] else 1):
@@ -1003,17 +1003,29 @@ def exchange(agents: Agents, ends: Ends, job: Job, is_check: bool) -> None:
             compare(agents, ends, h, g, c, job)
             far += job.far + square(u - v)
             moves += job.moves + square(u + v - (s + t) * inverse_bias)
-            for j in range(p):
-                q, r = ends.state[h, c, j], ends.state[g, c, j]
-                x, w = agents.estimate[a, c, j], agents.estimate[b, c, j]
-                ends.state[h, c, j] = (1.0 - to_a) * q + to_a * (twice * w - r)
-                ends.state[g, c, j] = (1.0 - to_b) * r + to_b * (twice * x - q)
-            ends.state[h, c, p] = (1.0 - to_a) * s + to_a * (twice_bias * v - t)
-            ends.state[g, c, p] = (1.0 - to_b) * t + to_b * (twice_bias * u - s)
+        cross(agents, ends, h, to_a, to_b)
         size = 0.5 * (agents.norm[a] + agents.norm[b])
         if size > 0.0:
             job.primal = max(job.primal, sqrt(far) / size)
             job.dual = max(job.dual, sqrt(moves) / size)
+
+
+def cross(agents: Agents, ends: Ends, h: int, to_a: float, to_b: float) -> None:
+    """Both ends of a link send q and take in the other's, each by its own κ."""
+    p = agents.pull.shape[1] - 1
+    g = ends.twin[h]
+    a, b = ends.owner[h], ends.owner[g]
+    twice, twice_bias = 2.0 * ends.penalty[h, 0], 2.0 * ends.penalty[h, 1]
+    for c in range(2 if ends.is_wide[h] else 1):
+        u, v = agents.estimate[a, c, p], agents.estimate[b, c, p]
+        s, t = ends.state[h, c, p], ends.state[g, c, p]
+        for j in range(p):
+            q, r = ends.state[h, c, j], ends.state[g, c, j]
+            x, w = agents.estimate[a, c, j], agents.estimate[b, c, j]
+            ends.state[h, c, j] = (1.0 - to_a) * q + to_a * (twice * w - r)
+            ends.state[g, c, j] = (1.0 - to_b) * r + to_b * (twice * x - q)
+        ends.state[h, c, p] = (1.0 - to_a) * s + to_a * (twice_bias * v - t)
+        ends.state[g, c, p] = (1.0 - to_b) * t + to_b * (twice_bias * u - s)
 
 
 def note(
@@ -1217,17 +1229,37 @@ def remember(age: int, past: Past, agents: Agents, ends: Ends) -> None:
     k = snapshot_place(age, past.is_warm)
     if k < 0 or past.z.shape[1] == 0:
         return
-    copy_blocks(ends.state, past.z, k)
-    copy_blocks(agents.estimate, past.x, k)
+    for i in range(ends.state.shape[0]):
+        copy_block(ends.state, i, past.z[k])
+    for i in range(agents.estimate.shape[0]):
+        copy_block(agents.estimate, i, past.x[k])
     past.ages[k] = age
 
 
-def copy_blocks(source: Floats, target: Floats, k: int) -> None:
-    """target[k] = source."""
-    for i in range(source.shape[0]):
-        for c in range(2):
-            for j in range(source.shape[2]):
-                target[k, i, c, j] = source[i, c, j]
+def remember_apart(age: int, past: Past, agents: Agents, ends: Ends) -> None:
+    """The same of the agents in use and their links alone."""
+    k = snapshot_place(age, past.is_warm)
+    if k < 0 or past.z.shape[1] == 0:
+        return
+    for n in range(agents.used.shape[0]):
+        a = agents.used[n]
+        copy_block(agents.estimate, a, past.x[k])
+        for i in range(agents.first_end[a], agents.first_end[a] + agents.n_ends[a]):
+            copy_block(ends.state, ends.ids[i], past.z[k])
+    past.ages[k] = age
+
+
+def copy_block(source: Floats, i: int, target: Floats) -> None:
+    """target[i] = source[i], both parts."""
+    for c in range(2):
+        for j in range(source.shape[2]):
+            target[i, c, j] = source[i, c, j]
+
+
+def forget(past: Past) -> None:
+    """No snapshot was taken."""
+    for k in range(STEPS + 1):
+        past.ages[k] = -1
 
 
 def is_whole(past: Past, check: int) -> bool:
@@ -1455,29 +1487,34 @@ def apply_leap(s: int, gamma: Floats, sets: Sets, past: Past, agents: Agents, en
 
 
 def set_penalties(agents: Agents, ends: Ends) -> bool:
-    """Set ρ on every link end: level · start, or 2η/A where η inside or across nodes is chosen.
+    """Set ρ on every link end; return whether one has changed."""
+    has_changed = False
+    for k in range(ends.ids.shape[0]):
+        if set_penalty(ends.ids[k], agents, ends):
+            has_changed = True
+    return has_changed
+
+
+def set_penalty(h: int, agents: Agents, ends: Ends) -> bool:
+    """Set ρ on a link end: level · start, or 2η/A where η inside or across nodes is chosen.
 
     An end keeps its multiplier, z ← z + (ρ_new − ρ_old) x, with x as it leapt along if z leapt.
     """
     p = agents.pull.shape[1] - 1
-    has_changed = False
-    for k in range(ends.ids.shape[0]):
-        h = ends.ids[k]
-        a = ends.owner[h]
-        eta = ends.eta_across if ends.is_across[h] else ends.eta_inside
-        if eta != eta:
-            weights = agents.level[a, 0] * agents.start[a, 0]
-            bias = agents.level[a, 1] * agents.level[a, 0] * agents.start[a, 1]
-        else:
-            weights = bias = 2.0 * eta / agents.size[a]
-        grown, grown_bias = weights - ends.penalty[h, 0], bias - ends.penalty[h, 1]
-        for c in range(2 if ends.is_wide[h] else 1):
-            for j in range(p):
-                ends.state[h, c, j] += grown * agents.estimate[a, c, j]
-            ends.state[h, c, p] += grown_bias * agents.estimate[a, c, p]
-        has_changed = has_changed or grown != 0.0 or grown_bias != 0.0
-        ends.penalty[h, 0], ends.penalty[h, 1] = weights, bias
-    return has_changed
+    a = ends.owner[h]
+    eta = ends.eta_across if ends.is_across[h] else ends.eta_inside
+    if eta != eta:
+        weights = agents.level[a, 0] * agents.start[a, 0]
+        bias = agents.level[a, 1] * agents.level[a, 0] * agents.start[a, 1]
+    else:
+        weights = bias = 2.0 * eta / agents.size[a]
+    grown, grown_bias = weights - ends.penalty[h, 0], bias - ends.penalty[h, 1]
+    for c in range(2 if ends.is_wide[h] else 1):
+        for j in range(p):
+            ends.state[h, c, j] += grown * agents.estimate[a, c, j]
+        ends.state[h, c, p] += grown_bias * agents.estimate[a, c, p]
+    ends.penalty[h, 0], ends.penalty[h, 1] = weights, bias
+    return grown != 0.0 or grown_bias != 0.0
 
 
 def mean_square(rows: Rows, agents: Agents, a: int) -> float:
@@ -1536,21 +1573,16 @@ def set_gain(a: int, rows: Rows, agents: Agents, ends: Ends) -> None:
 def keep_estimates(agents: Agents, past: Past) -> None:
     """Keep x as agents found it, before z leaps and x leaps along."""
     for i in range(past.kept.shape[0]):
-        for c in range(2):
-            for j in range(past.kept.shape[2]):
-                past.kept[i, c, j] = agents.estimate[i, c, j]
+        copy_block(agents.estimate, i, past.kept)
 
 
 def renew(rows: Rows, agents: Agents, ends: Ends, past: Past, has_leapt: bool) -> None:
     """Set all penalties and gains; after a leap x is again what agents found."""
     if set_penalties(agents, ends):
-        for k in range(STEPS + 1):
-            past.ages[k] = -1
+        forget(past)
     if has_leapt:
         for i in range(past.kept.shape[0]):
-            for c in range(2):
-                for j in range(past.kept.shape[2]):
-                    agents.estimate[i, c, j] = past.kept[i, c, j]
+            copy_block(past.kept, i, agents.estimate)
     for n in range(agents.used.shape[0]):
         set_gain(agents.used[n], rows, agents, ends)
 
@@ -1597,21 +1629,23 @@ def take_care(age: int, agents: Agents, ends: Ends) -> None:
         agents.apart[a] = found
 
 
-def check(age: int, rows: Rows, agents: Agents, ends: Ends, sets: Sets, past: Past) -> None:
-    """Balance the penalties of all agents here, and let them leap."""
-    has_leapt = False
+def check(
+    age: int, rows: Rows, agents: Agents, ends: Ends, sets: Sets, past: Past, begin: int, end: int
+) -> None:
+    """Balance the penalties of sets from `begin` up to `end`, and let them leap."""
+    has_changed = False
     has_products = is_whole(past, age)
-    if has_products:
-        keep_estimates(agents, past)
-    for s in range(sets.set_agent.shape[0] - 1):
+    for s in range(begin, end):
         has_none = sets.node_noted[sets.set_node[s]] == sets.node_noted[sets.set_node[s + 1]]
         if has_none or sets.is_silent[s]:
             continue
         n = measure(s, sets, ends, past, has_products)
         add_up(sets, n)
-        if has_products and mixture(sets.total, sets.gamma):
+        has_leapt = has_products and mixture(sets.total, sets.gamma)
+        if has_leapt:
+            for k in range(sets.set_agent[s], sets.set_agent[s + 1]):
+                copy_block(agents.estimate, sets.agents[k], past.kept)
             apply_leap(s, sets.gamma, sets, past, agents, ends)
-            has_leapt = True
         first = sets.agents[sets.set_agent[s]]
         for j in range(3):
             sets.level[j] = agents.level[first, j]
@@ -1619,8 +1653,17 @@ def check(age: int, rows: Rows, agents: Agents, ends: Ends, sets: Sets, past: Pa
         for k in range(sets.set_agent[s], sets.set_agent[s + 1]):
             for j in range(3):
                 agents.level[sets.agents[k], j] = sets.level[j]
+        for k in range(sets.node_end[sets.set_node[s]], sets.node_end[sets.set_node[s + 1]]):
+            if set_penalty(sets.ends[k], agents, ends):
+                has_changed = True
+        if has_leapt:  # x is again what agents found
+            for k in range(sets.set_agent[s], sets.set_agent[s + 1]):
+                copy_block(past.kept, sets.agents[k], agents.estimate)
+    if has_changed:
+        forget(past)
     revise(age, agents, ends)
-    renew(rows, agents, ends, past, has_leapt)
+    for n in range(agents.used.shape[0]):
+        set_gain(agents.used[n], rows, agents, ends)
 
 
 # The certificate
@@ -2044,7 +2087,7 @@ def finish_round(rows: Rows, agents: Agents, ends: Ends, sets: Sets, past: Past,
     """Carry all messages of a round, check."""
     carry(agents, ends, past, job)
     if is_check_due(past, job):
-        check(job.age + job.done + 1, rows, agents, ends, sets, past)
+        check(job.age + job.done + 1, rows, agents, ends, sets, past, 0, n_sets_of(sets))
     count_round(job)
 
 
@@ -2125,66 +2168,83 @@ def run_apart(
     rows: Rows, agents: Agents, ends: Ends, sets: Sets, past: Past, work: Work, sums: Sums,
     job: Job,
 ) -> None:  # fmt: skip
-    """Run rounds of sets that have nothing to do with each other, each until it is certified.
+    """Train sets that have nothing to do with each other, each until it is certified.
 
-    A set whose gap is small and whose agents agree falls silent: its agents and links drop out, and
-    the others go on. What a set does is what it would do by itself. All end after `job.most`.
+    One set after the other, so that what it works on stays at hand. It ends when its gap is small
+    and its agents agree, or after `job.most` rounds. After `long` somebody may look up; the next
+    call goes on with set `job.turn`.
 
     `sets.ended` has the rounds after which a set ended, its objective, its gap, and whether that is
     small enough.
     """
-    is_over_now = agents.used.shape[0] == 0
-    while not is_over_now:
+    used = agents.used
+    job.all_looks = 0
+    while job.turn < n_sets_of(sets) and job.all_looks <= job.long:
+        agents.used = sets.agents[sets.set_agent[job.turn] : sets.set_agent[job.turn + 1]]
         with cython.nogil:
-            while job.begun + job.done < job.next_look and job.done < job.log.shape[0]:
-                round_apart(rows, agents, ends, sets, past, work, job)
-            if job.begun + job.done >= job.next_look:
-                look_apart(rows, agents, sets, sums, job)
-        silence(agents, ends, sets)
-        is_over_now = agents.used.shape[0] == 0 or job.done == job.log.shape[0]
-        is_over_now = is_over_now or job.all_looks > job.long
+            train_set(rows, agents, ends, sets, past, work, sums, job)
+    agents.used = used
+
+
+def n_sets_of(sets: Sets) -> int:
+    """How many sets there are."""
+    return sets.set_agent.shape[0] - 1
+
+
+def train_set(
+    rows: Rows, agents: Agents, ends: Ends, sets: Sets, past: Past, work: Work, sums: Sums,
+    job: Job,
+) -> None:  # fmt: skip
+    """Run rounds of set `job.turn`, whose agents are those in use, until it ends or for long."""
+    s = job.turn
+    if job.done == 0:
+        forget(past)
+        job.next_look = job.first_look
+    while not sets.is_silent[s] and job.all_looks <= job.long:
+        if job.done < job.next_look:
+            round_apart(s, rows, agents, ends, sets, past, work, job)
+        if job.done >= job.next_look:
+            look_apart(s, rows, agents, sets, sums, job)
+    if sets.is_silent[s]:
+        job.turn += 1
+        job.done = 0
 
 
 def round_apart(
-    rows: Rows, agents: Agents, ends: Ends, sets: Sets, past: Past, work: Work, job: Job
+    s: int, rows: Rows, agents: Agents, ends: Ends, sets: Sets, past: Past, work: Work, job: Job
 ) -> None:
+    """Run one round of a set; nobody asks how far its agents are from each other."""
+    age = job.age + job.done + 1
+    is_check = is_check_due(past, job)
     looks = 0
     for n in range(agents.used.shape[0]):
-        looks += local_step(agents.used[n], rows, agents, ends, work, job, job.age + job.done)
+        looks += local_step(agents.used[n], rows, agents, ends, work, job, age - 1)
     job.looks = looks
-    finish_round(rows, agents, ends, sets, past, job)
-
-
-def look_apart(rows: Rows, agents: Agents, sets: Sets, sums: Sums, job: Job) -> None:
-    """Certify every set that is not silent; those that are done, or out of rounds, end."""
-    n_rounds = job.begun + job.done
-    for s in range(sets.set_agent.shape[0] - 1):
-        if sets.is_silent[s]:
-            continue
-        certify(s, rows, agents, sets, sums)
-        gap = gap_apart(sums.objective, sums.bound, sets.total_box[s])
-        is_good = gap <= job.gap_tol and farthest(s, agents, sets, sums) <= job.residual_tol
-        if is_good or n_rounds >= job.most:
-            sets.is_silent[s] = 1
-            sets.ended[s, 0], sets.ended[s, 1], sets.ended[s, 2] = n_rounds, sums.objective, gap
-            sets.ended[s, 3] = 1.0 if is_good else 0.0
-    job.next_look = min(next_look_apart(n_rounds), job.most)
-
-
-def silence(agents: Agents, ends: Ends, sets: Sets) -> None:
-    """Let the agents and links of silent sets drop out."""
-    kept = 0
     for n in range(agents.used.shape[0]):
-        if not sets.is_silent[sets.number[agents.used[n]]]:
-            agents.used[kept] = agents.used[n]
-            kept += 1
-    agents.used = agents.used[:kept]
-    kept = 0
-    for n in range(ends.firsts.shape[0]):
-        if not sets.is_silent[sets.number[ends.owner[ends.firsts[n]]]]:
-            ends.firsts[kept] = ends.firsts[n]
-            kept += 1
-    ends.firsts = ends.firsts[:kept]
+        a = agents.used[n]
+        for k in range(agents.first_end[a], agents.first_end[a] + agents.n_ends[a]):
+            h = ends.ids[k]
+            g = ends.twin[h]
+            if h < g:
+                if is_check:
+                    note(ends, h, agents.estimate, a, agents.estimate, ends.owner[g], ends.state, g)
+                cross(agents, ends, h, job.kappa, job.kappa)
+    remember_apart(age, past, agents, ends)
+    if is_check:
+        check(age, rows, agents, ends, sets, past, s, s + 1)
+    count_round(job)
+
+
+def look_apart(s: int, rows: Rows, agents: Agents, sets: Sets, sums: Sums, job: Job) -> None:
+    """Certify a set; if it is good enough or out of rounds, it ends."""
+    certify(s, rows, agents, sets, sums)
+    gap = gap_apart(sums.objective, sums.bound, sets.total_box[s])
+    is_good = gap <= job.gap_tol and farthest(s, agents, sets, sums) <= job.residual_tol
+    if is_good or job.done >= job.most:
+        sets.is_silent[s] = 1
+        sets.ended[s, 0], sets.ended[s, 1], sets.ended[s, 2] = job.done, sums.objective, gap
+        sets.ended[s, 3] = 1.0 if is_good else 0.0
+    job.next_look = min(next_look_apart(job.done), job.most)
 
 
 def agreeing(n: int, ids: Ints, columns: dict[str, NDArray[Any]]) -> tuple[Ints, Ints]:

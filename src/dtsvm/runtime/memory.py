@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 PARALLEL_WORK = 4_000_000
 CORES = os.cpu_count() or 1  # asking takes as long as some rounds do
 NO_ROUND = np.array([(0, np.inf, np.inf, np.nan, np.inf, 0, 0, 0)], HISTORY)[0]
-CHUNK_SECONDS, CHUNK_ROUNDS = 0.2, 256
+CHUNK_SECONDS = 0.2
 CHUNK_NUMBERS = 20_000_000  # touched in at most a few hundredths of a second
 
 
@@ -174,24 +174,25 @@ class Memory:
 
         What was trained before is looked at first.
         """
-        is_silent = plan.sets.arrays["is_silent"]
-        is_silent[:] = 0
-        agents, ends = plan.share(plan.used.copy(), plan.firsts.copy())
+        state, arrays = self.state, plan.sets.arrays
+        is_silent, ended = arrays["is_silent"], arrays["ended"]
+        is_silent[:], ended[:] = 0, 0.0
+        first_look = compiled.next_look_apart(0) if state.age == 0 else 0
         pace = {
             "gap_tol": SHARE * tol, "residual_tol": residual_tol(tol), "most": max_rounds,
-            "long": 2 * CHUNK_NUMBERS / (self.state.n_features + 10),
+            "next_look": min(first_look, max_rounds),
+            "long": 2 * CHUNK_NUMBERS / (state.n_features + 10),
         }  # fmt: skip
-        begun, next_look = 0, float(compiled.next_look_apart(0) if self.state.age == 0 else 0)
-        while not is_silent.all():
-            pace |= {"begun": begun, "next_look": min(next_look, max_rounds)}
-            job = self._plain_job(min(CHUNK_ROUNDS, max_rounds - begun), pace)
-            compiled.run_apart(plan.rows, agents, ends, plan.sets, job.past, plan.work, plan.sums,
-                               job.record)  # fmt: skip
-            done, next_look, *_ = job.record.progress
-            begun += done
-            self.state.age += done
-        ended: Floats = plan.sets.arrays["ended"]
-        return ended
+        state.snapshots.make_room(state.age, max_rounds, state.is_warm, state.settings)
+        job = self._plain_job(0, pace)
+        try:
+            while not is_silent.all():
+                compiled.run_apart(plan.rows, plan.agents, plan.ends, plan.sets, job.past,
+                                   plan.work, plan.sums, job.record)  # fmt: skip
+        finally:  # Ctrl-C is heard when compiled rounds are over: they count
+            state.age += int(ended[:, 0].max(initial=0.0))
+        found: Floats = ended
+        return found
 
     def _plain_job(self, n: int, more: dict[str, float] | None = None) -> _Job:
         """Rounds in which nobody looks at a certificate, unless `more` of a pace says so."""

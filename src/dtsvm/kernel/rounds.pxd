@@ -34,6 +34,7 @@ cdef class Agents:
     cdef unsigned char[::1] has_offset, is_relay, is_hasty
     cdef double[::1] travel, wake, norm, drift, size, hold, drift_before, apart
     cdef const double[::1] C
+    cdef Int n_parts
 
 @cython.final
 cdef class Ends:
@@ -314,9 +315,15 @@ cpdef double gap_apart(double objective, double lower, double box) noexcept nogi
 @cython.locals(used="long long[::1]")
 cpdef object run_apart(Rows rows, Agents agents, Ends ends, Sets sets, Past past, Work work, Sums sums, Job job)
 cdef inline Int n_sets_of(Sets sets) noexcept nogil
+@cython.locals(p1=Int, n=Int, a=Int, j=Int, k=Int, h=Int)
+cdef bint are_even(Agents agents, Ends ends) noexcept nogil
+@cython.locals(n=Int, a=Int, j=Int)
+cdef void mirror(Agents agents) noexcept nogil
+@cython.locals(n=Int, a=Int, j=Int, k=Int, h=Int)
+cdef void mirror_ends(Agents agents, Ends ends) noexcept nogil
 @cython.locals(s=Int)
 cdef void train_set(Rows rows, Agents agents, Ends ends, Sets sets, Past past, Work work, Sums sums, Job job) noexcept nogil
-@cython.locals(age=Int, looks=Int, n=Int, a=Int, k=Int, h=Int, g=Int, is_check=bint)
+@cython.locals(age=Int, looks=Int, n=Int, a=Int, k=Int, h=Int, g=Int, is_check=bint, is_remembered=bint)
 cdef void round_apart(Int s, Rows rows, Agents agents, Ends ends, Sets sets, Past past, Work work, Job job) noexcept nogil
 @cython.locals(is_good=bint)
 cdef void look_apart(Int s, Rows rows, Agents agents, Sets sets, Sums sums, Job job) noexcept nogil

@@ -187,6 +187,7 @@ class Agents:
     hold, drift_before : of a bias that no link holds, see `loosen`
     care : how many times the usual sweeps an agent may take, see `take_care`
     is_hasty : whether the last ended before its problem was solved. apart : at the last check
+    n_parts : 1 while both parts are the same numbers and only the first is kept up: see `are_even`
     """
 
     def __init__(self, columns: dict[str, NDArray[Any]]) -> None:
@@ -210,6 +211,7 @@ class Agents:
             columns["is_hasty"],
             columns["apart"],
         )
+        self.n_parts = 2
 
 
 class Ends:
@@ -844,28 +846,28 @@ def fill_blocks(X: NDArray[Any], at: Ints, values: NDArray[Any], columns: Places
 def gather(agents: Agents, ends: Ends, work: Work, a: int) -> None:
     """Add up what the links bring: inflow = offset + Σ z."""
     p1 = agents.pull.shape[1]
-    for c in range(2):
+    for c in range(agents.n_parts):
         for j in range(p1):
             work.inflow[c, j] = agents.offset[a, c, j] if agents.has_offset[a] else 0.0
         work.inflow[c, p1 - 1] += agents.prox[a, c] * agents.estimate[a, c, p1 - 1]
     for k in range(agents.first_end[a], agents.first_end[a] + agents.n_ends[a]):
         h = ends.ids[k]
-        for c in range(2 if ends.is_wide[h] else 1):
+        for c in range(agents.n_parts if ends.is_wide[h] else 1):
             for j in range(p1):
                 work.inflow[c, j] += ends.state[h, c, j]
 
 
 def aim(agents: Agents, work: Work, a: int) -> float:
     """Set D, m and u = D X̃ᵀYλ + m; return how far u has moved."""
-    p = agents.pull.shape[1] - 1
+    p, last = agents.pull.shape[1] - 1, agents.n_parts - 1
     g, s = agents.gain[a, 0, 0], agents.gain[a, 1, 0]
     g_bias, s_bias = agents.gain[a, 0, 1], agents.gain[a, 1, 1]
     work.d_weights, work.d_bias = g + s, g_bias + s_bias
     for j in range(p):
-        work.shift[j] = work.inflow[0, j] * g + work.inflow[1, j] * s
+        work.shift[j] = work.inflow[0, j] * g + work.inflow[last, j] * s
         work.before[j] = agents.decision[a, j]
         work.u[j] = work.d_weights * agents.pull[a, j] + work.shift[j]
-    work.shift[p] = work.inflow[0, p] * g_bias + work.inflow[1, p] * s_bias
+    work.shift[p] = work.inflow[0, p] * g_bias + work.inflow[last, p] * s_bias
     work.before[p] = agents.decision[a, p]
     work.u[p] = work.d_bias * agents.pull[a, p] + work.shift[p]
     return distance(work.u, work.before, work.d_weights, work.d_bias)
@@ -881,10 +883,12 @@ def settle(agents: Agents, work: Work, a: int) -> None:
         agents.decision[a, j] = work.u[j]
         agents.pull[a, j] = (work.u[j] - work.shift[j]) / work.d_weights
         agents.estimate[a, 0, j] = (agents.pull[a, j] + work.inflow[0, j]) * g
-        agents.estimate[a, 1, j] = (agents.pull[a, j] + work.inflow[1, j]) * s
+    if agents.n_parts == 2:
+        for j in range(p):
+            agents.estimate[a, 1, j] = (agents.pull[a, j] + work.inflow[1, j]) * s
     agents.decision[a, p] = work.u[p]
     agents.pull[a, p] = (work.u[p] - work.shift[p]) / work.d_bias
-    for c in range(2):
+    for c in range(agents.n_parts):
         x = (agents.pull[a, p] + work.inflow[c, p]) * agents.gain[a, c, 1]
         if agents.prox[a, c] > 0.0:
             drift = max(drift, fabs(x - agents.estimate[a, c, p]))
@@ -1016,7 +1020,7 @@ def cross(agents: Agents, ends: Ends, h: int, to_a: float, to_b: float) -> None:
     g = ends.twin[h]
     a, b = ends.owner[h], ends.owner[g]
     twice, twice_bias = 2.0 * ends.penalty[h, 0], 2.0 * ends.penalty[h, 1]
-    for c in range(2 if ends.is_wide[h] else 1):
+    for c in range(agents.n_parts if ends.is_wide[h] else 1):
         u, v = agents.estimate[a, c, p], agents.estimate[b, c, p]
         s, t = ends.state[h, c, p], ends.state[g, c, p]
         for j in range(p):
@@ -1237,10 +1241,8 @@ def remember(age: int, past: Past, agents: Agents, ends: Ends) -> None:
 
 
 def remember_apart(age: int, past: Past, agents: Agents, ends: Ends) -> None:
-    """The same of the agents in use and their links alone."""
+    """Take a snapshot that is due, of the agents in use and their links alone."""
     k = snapshot_place(age, past.is_warm)
-    if k < 0 or past.z.shape[1] == 0:
-        return
     for n in range(agents.used.shape[0]):
         a = agents.used[n]
         copy_block(agents.estimate, a, past.x[k])
@@ -2200,14 +2202,64 @@ def train_set(
     if job.done == 0:
         forget(past)
         job.next_look = job.first_look
+    agents.n_parts = 1 if are_even(agents, ends) else 2
     while not sets.is_silent[s] and job.all_looks <= job.long:
         if job.done < job.next_look:
             round_apart(s, rows, agents, ends, sets, past, work, job)
         if job.done >= job.next_look:
             look_apart(s, rows, agents, sets, sums, job)
+    mirror_ends(agents, ends)
+    mirror(agents)
+    agents.n_parts = 2
     if sets.is_silent[s]:
         job.turn += 1
         job.done = 0
+
+
+def are_even(agents: Agents, ends: Ends) -> bool:
+    """Whether both parts of the agents in use and of their links are the same, and remain so.
+
+    So it is where links are wide and ε₁ = ε₂: a task that trains alone, as in lanes of a choice.
+    """
+    p1 = agents.pull.shape[1]
+    for n in range(agents.used.shape[0]):
+        a = agents.used[n]
+        if agents.has_offset[a] or agents.reg[a, 0] != agents.reg[a, 1] or agents.reg[a, 2] != 0.0:
+            return False
+        for k in range(2):
+            if agents.gain[a, 0, k] != agents.gain[a, 1, k]:
+                return False
+        for j in range(p1):
+            if agents.estimate[a, 0, j] != agents.estimate[a, 1, j]:
+                return False
+        for k in range(agents.first_end[a], agents.first_end[a] + agents.n_ends[a]):
+            h = ends.ids[k]
+            if not ends.is_wide[h]:
+                return False
+            for j in range(p1):
+                if ends.state[h, 0, j] != ends.state[h, 1, j]:
+                    return False
+    return True
+
+
+def mirror(agents: Agents) -> None:
+    """Where only the first part of x is kept up, let the second be the same."""
+    if agents.n_parts == 1:
+        for n in range(agents.used.shape[0]):
+            a = agents.used[n]
+            for j in range(agents.estimate.shape[2]):
+                agents.estimate[a, 1, j] = agents.estimate[a, 0, j]
+
+
+def mirror_ends(agents: Agents, ends: Ends) -> None:
+    """Where only the first part of z is kept up, let the second be the same."""
+    if agents.n_parts == 1:
+        for n in range(agents.used.shape[0]):
+            a = agents.used[n]
+            for k in range(agents.first_end[a], agents.first_end[a] + agents.n_ends[a]):
+                h = ends.ids[k]
+                for j in range(ends.state.shape[2]):
+                    ends.state[h, 1, j] = ends.state[h, 0, j]
 
 
 def round_apart(
@@ -2220,6 +2272,11 @@ def round_apart(
     for n in range(agents.used.shape[0]):
         looks += local_step(agents.used[n], rows, agents, ends, work, job, age - 1)
     job.looks = looks
+    is_remembered = snapshot_place(age, past.is_warm) >= 0 and past.z.shape[1] > 0
+    if is_check or is_remembered:
+        mirror(agents)
+    if is_check:
+        mirror_ends(agents, ends)
     for n in range(agents.used.shape[0]):
         a = agents.used[n]
         for k in range(agents.first_end[a], agents.first_end[a] + agents.n_ends[a]):
@@ -2229,7 +2286,10 @@ def round_apart(
                 if is_check:
                     note(ends, h, agents.estimate, a, agents.estimate, ends.owner[g], ends.state, g)
                 cross(agents, ends, h, job.kappa, job.kappa)
-    remember_apart(age, past, agents, ends)
+    if is_check or is_remembered:
+        mirror_ends(agents, ends)
+    if is_remembered:
+        remember_apart(age, past, agents, ends)
     if is_check:
         check(age, rows, agents, ends, sets, past, s, s + 1)
     count_round(job)
@@ -2237,6 +2297,7 @@ def round_apart(
 
 def look_apart(s: int, rows: Rows, agents: Agents, sets: Sets, sums: Sums, job: Job) -> None:
     """Certify a set; if it is good enough or out of rounds, it ends."""
+    mirror(agents)
     certify(s, rows, agents, sets, sums)
     gap = gap_apart(sums.objective, sums.bound, sets.total_box[s])
     is_good = gap <= job.gap_tol and farthest(s, agents, sets, sums) <= job.residual_tol

@@ -338,7 +338,7 @@ class _Trainer:
     def _rows(self, lift: Lift) -> Any:
         key = lift.family[:2]
         if key not in self._lifted:
-            self._lifted[key] = compact(lift.rows(self.held.X, self.held.task))
+            self._lifted[key] = compact(lift, self.held.X, self.held.task)
         return self._lifted[key]
 
     def _shift(self, plans: list[_Plan], found: list[dict[str, Floats]]) -> Steps:

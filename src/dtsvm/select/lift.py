@@ -75,6 +75,27 @@ class Lift:
         common, own, constant = (gain > 0 for gain in self.gains)
         return self.n_features * (common + own * self.n_tasks) + constant * self.n_tasks
 
+    def n_filled(self, X: Floats | sparse.csr_array) -> int:
+        """How many numbers of the longer rows are not 0."""
+        common, own, constant = (gain > 0 for gain in self.gains)
+        n: int = np.count_nonzero(X) if isinstance(X, np.ndarray) else X.nnz
+        return n * (common + own) + X.shape[0] * constant
+
+    def dense_rows(self, X: Floats, task: NDArray[np.int64]) -> Floats:
+        """Return the longer rows of a dense matrix, dense."""
+        common, own, constant = self.gains
+        n, p, at = len(X), self.n_features, 0
+        out = np.zeros((n, self.width), X.dtype)
+        if common > 0:
+            out[:, :p], at = common * X, p
+        if own > 0:
+            blocks = out[:, at : at + p * self.n_tasks].reshape(n, self.n_tasks, p)
+            blocks[np.arange(n), task] = own * X
+            at += p * self.n_tasks
+        if constant > 0:
+            out[np.arange(n), at + task] = constant
+        return out
+
     def rows(self, X: Floats | sparse.csr_array, task: NDArray[np.int64]) -> sparse.csr_array:
         """Return the longer rows, sparse."""
         common, own, constant = self.gains
@@ -112,11 +133,26 @@ class Lift:
         return out
 
 
-def compact(rows: sparse.csr_array, share: float | None = None) -> Floats | sparse.csr_array:
-    """Return rows as they are quicker to use: dense where many of their numbers are not 0.
+def compact(
+    lift: Lift,
+    X: Floats | sparse.csr_array,
+    task: NDArray[np.int64],
+    share: float | None = None,
+) -> Floats | sparse.csr_array:
+    """Return longer rows as they are quicker to use: dense where many of their numbers are not 0.
 
     `share` says how many of all numbers, if not all rows are here.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dtsvm.select import Family, Lift, compact
+    >>> lift = Lift(Family("task", 0.5), n_features=2, n_tasks=2, mean_square=4.0)
+    >>> compact(lift, np.array([[2.0, 1.0]]), np.array([1])).round(2).tolist()
+    [[1.41, 0.71, 0.0, 0.0, 1.41, 0.71, 0.0, 2.0]]
     """
     if share is None:
-        share = rows.nnz / max(rows.shape[0] * rows.shape[1], 1)
-    return np.ascontiguousarray(rows.toarray()) if share > DENSE else rows
+        share = lift.n_filled(X) / max(X.shape[0] * lift.width, 1)
+    if share <= DENSE:
+        return lift.rows(X, task)
+    return lift.dense_rows(X if isinstance(X, np.ndarray) else X.toarray(), task)

@@ -123,18 +123,19 @@ class Batch:
     def scores(self, problem: Problem, found: Floats) -> Floats:
         """Return xᵀw of every row, by its owner's weights."""
         X, rows, at, _, owner, _ = problem
-        unit = np.searchsorted(self.first, owner, side="right") - 1
-        task = owner - self.first[unit]
-        out = np.empty(len(rows))
-        group = self.kind[unit] * self.held.n_tasks + task
-        order = np.argsort(group, kind="stable")
-        ends = np.flatnonzero(np.diff(group[order])) + 1
-        for mine in np.split(order, ends) if len(order) else []:
-            k, t = divmod(int(group[mine[0]]), self.held.n_tasks)
-            some = np.flatnonzero(self.kind == k)
-            places, which = np.unique(at[mine], return_inverse=True)
-            all_scores = products(X, places, found[self.first[some] + t, :-1])
-            out[mine] = all_scores[which, np.searchsorted(some, unit[mine])]
+        held, unit = self.held, np.repeat(np.arange(len(self.units)), self.n_owners)[owner]
+        cuts = np.cumsum(np.bincount(held.task, minlength=held.n_tasks))[:-1]
+        by_task = np.split(np.argsort(held.task, kind="stable"), cuts)
+        place, out = np.zeros(len(self.units), np.int64), np.empty(len(rows))
+        for k in np.unique(self.kind[unit]).tolist():
+            some, mine = np.flatnonzero(self.kind == k), np.flatnonzero(self.kind[unit] == k)
+            place[some] = np.arange(len(some))
+            begin = at[mine[0]] - rows[mine[0]]
+            each = np.empty((len(held.y), len(some)))  # of every row by every unit of the kind
+            looks = by_task if self.is_alone[some[0]] else [np.arange(len(held.y))]
+            for t, look in enumerate(looks):
+                each[look] = products(X, begin + look, found[self.first[some] + t, :-1])
+            out[mine] = each[rows[mine], place[unit[mine]]]
         return out
 
 

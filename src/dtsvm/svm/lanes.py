@@ -276,9 +276,10 @@ class Lanes:
         if candidate.family.is_alone or not lift.is_longer:
             return self.held.X
         if key not in self._lifted:
-            rows = lift.rows(self.held.X, self.held.task)
-            size = self.others.add(np.array([rows.nnz, rows.shape[0] * rows.shape[1]]))
-            self._lifted[key] = compact(rows, float(size[0] / max(size[1], 1)))
+            X = self.held.X
+            size = self.others.add(np.array([lift.n_filled(X), X.shape[0] * lift.width]))
+            share = float(size[0] / max(size[1], 1))
+            self._lifted[key] = compact(lift, X, self.held.task, share)
         return self._lifted[key]
 
     def _best_biases(self, problem: Problem, scores: Floats) -> Floats:

@@ -19,7 +19,15 @@ from dtsvm.select.held import Held, Job, Lane, out_of_fold
 from dtsvm.select.margins import Margins
 from dtsvm.select.sides import sides
 from dtsvm.select.suspects import suspects
-from dtsvm.select.weighing import Weighed, answered, measuring, shares, weighing
+from dtsvm.select.weighing import (
+    Evidence,
+    Weighed,
+    answered,
+    evidence,
+    measuring,
+    shares,
+    weighing,
+)
 
 __all__ = ["Chosen", "choose", "choosing"]
 
@@ -148,6 +156,7 @@ class _Tried(NamedTuple):
     trained: Floats  # (candidate, lane, task, feature with the bias last)
     decisions: Floats  # (row, candidate), out of fold
     margins: Margins
+    said: Evidence | None  # of all tasks; None once some are set aside
     side: Floats
 
 
@@ -163,7 +172,7 @@ def _climb(
     prices = sorted({candidate.C for candidate in candidates})
     top = min(prices.index(candidates[reference].C) + AHEAD, len(prices)) - 1
     nobody = np.zeros(held.n_tasks, bool)
-    which, trained, margins = [reference], own[None], None
+    which, trained, margins, said = [reference], own[None], None, None
     decisions = np.zeros((len(held.y), 0))
     more = [m for m, c in enumerate(candidates) if prices[top] >= c.C and m != reference]
     while True:
@@ -172,21 +181,23 @@ def _climb(
             which, trained = [*which, *more], np.concatenate([trained, np.stack(found)])
         new = out_of_fold(held, trained[decisions.shape[1] :])
         measured = yield from measuring(held, new)
+        heard = evidence(measured)
         margins = measured if margins is None else margins.beside(measured)
+        said = heard if said is None else said.beside(heard)
         decisions = np.concatenate([decisions, new], axis=1)
         top += 1
-        more = _worth(candidates, which, margins, prices[top - 1 : top + 1])
+        more = _worth(candidates, which, said, prices[top - 1 : top + 1])
         if not more:
-            return _Tried(which, trained, decisions, margins, side)
+            return _Tried(which, trained, decisions, margins, said, side)
 
 
 def _worth(
-    candidates: Sequence[Candidate], which: list[int], margins: Margins, prices: list[float]
+    candidates: Sequence[Candidate], which: list[int], said: Evidence, prices: list[float]
 ) -> list[int]:
     """Return what to try at the second of two prices: families of worth at the first."""
     if len(prices) < 2:
         return []
-    share = shares(margins, _are_alone(candidates, which)).max(axis=0)
+    share = shares(said, _are_alone(candidates, which)).max(axis=0)
     families = {
         candidates[m].family
         for m, part in zip(which, share.tolist(), strict=True)
@@ -212,7 +223,7 @@ def _set_aside(
     trained[again] = np.stack((yield jobs))
     decisions = out_of_fold(held, trained)
     margins = yield from measuring(held, decisions)
-    return tried._replace(trained=trained, decisions=decisions, margins=margins)
+    return tried._replace(trained=trained, decisions=decisions, margins=margins, said=None)
 
 
 def _judging(
@@ -226,7 +237,7 @@ def _judging(
     is_alone = _are_alone(candidates, tried.which)
     prices = np.array([candidates[m].C for m in tried.which])
     found = yield from weighing(
-        held, tried.decisions, tried.margins, is_alone, guard, aside, prices
+        held, tried.decisions, tried.margins, is_alone, guard, aside, prices, tried.said
     )
     weights, prior, slopes = (
         _spread(part, tried.which, len(candidates))

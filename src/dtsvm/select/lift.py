@@ -78,8 +78,8 @@ class Lift:
     def n_filled(self, X: Floats | sparse.csr_array) -> int:
         """How many numbers of the longer rows are not 0."""
         common, own, constant = (gain > 0 for gain in self.gains)
-        n: int = np.count_nonzero(X) if isinstance(X, np.ndarray) else X.nnz
-        return n * (common + own) + X.shape[0] * constant
+        n = np.count_nonzero(X) if isinstance(X, np.ndarray) else X.nnz
+        return int(n * (common + own) + X.shape[0] * constant)
 
     def dense_rows(self, X: Floats, task: NDArray[np.int64]) -> Floats:
         """Return the longer rows of a dense matrix, dense."""

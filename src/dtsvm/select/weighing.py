@@ -14,7 +14,17 @@ from dtsvm.select.held import Held
 from dtsvm.select.margins import Margins, read_scales, read_table, scale_sums, table
 from dtsvm.select.posterior import chance_of_company, given_prior, likelihoods, weights
 
-__all__ = ["Weighed", "Weighing", "answered", "measuring", "shares", "weigh", "weighing"]
+__all__ = [
+    "Evidence",
+    "Weighed",
+    "Weighing",
+    "answered",
+    "evidence",
+    "measuring",
+    "shares",
+    "weigh",
+    "weighing",
+]
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -73,18 +83,36 @@ def measuring(held: Held, decisions: Floats) -> Generator[Floats, Floats, Margin
     return read_table((yield mine), scale)
 
 
-def shares(margins: Margins, is_alone: Mask) -> Floats:
-    """Return every task's weights over candidates."""
-    return _without_traces(weights(_evidence(margins, slopes(margins)), is_alone)[0])
+class Evidence(NamedTuple):
+    """What margins say of candidates, each by itself.
+
+    slope : (candidate,), what it is multiplied with to be comparable.
+    loss : (task, candidate), for as many rows as are independent.
+    """
+
+    slope: Floats
+    loss: Floats
+
+    def beside(self, more: Evidence) -> Evidence:
+        """Return that of these candidates and more of them."""
+        return Evidence(
+            np.concatenate([self.slope, more.slope]), np.concatenate([self.loss, more.loss], axis=1)
+        )
 
 
-def _evidence(margins: Margins, slope: Floats) -> Floats:
-    """Return losses for as many rows as are independent.
+def evidence(margins: Margins, votes: Mask | None = None) -> Evidence:
+    """Return what margins say; slopes are learnt from the tasks with `votes`, all by default.
 
     Classifiers that hold out different rows were trained on overlapping ones, so their losses vary
     together. With three folds Nadeau and Bengio (2003) would count a row for 1 / (1 + 3/2) = 0.4.
     """
-    return COUNTS * losses(margins, slope)
+    slope = slopes(margins if votes is None else margins.of(votes))
+    return Evidence(slope, COUNTS * losses(margins, slope))
+
+
+def shares(said: Evidence, is_alone: Mask) -> Floats:
+    """Return every task's weights over candidates."""
+    return _without_traces(weights(said.loss, is_alone)[0])
 
 
 def weighing(
@@ -95,15 +123,16 @@ def weighing(
     guard: str | None = None,
     aside: Mask | None = None,
     prices: Floats | None = None,
+    said: Evidence | None = None,
 ) -> Weighing:
     """Find the weights from margins, and count held-out errors over the network.
 
     Tasks set `aside` get weights, too, but what is learnt from all is learnt from the others.
     `prices` : C of every candidate, the smaller the better where errors are as many.
+    `said` : what margins say if nobody is set aside, where that is known.
     """
     votes = np.ones(held.n_tasks, bool) if aside is None else ~aside
-    slope = slopes(margins.of(votes))
-    loss = _evidence(margins, slope)
+    slope, loss = said if said is not None and votes.all() else evidence(margins, votes)
     share, prior = weights(loss, is_alone, votes=votes)
     alone = np.zeros_like(share)
     alone[:, is_alone] = given_prior(loss[:, is_alone], prior[is_alone])

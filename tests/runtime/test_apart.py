@@ -28,9 +28,8 @@ def draw(rng, names, n=40, p=3):
 def train(live, tol=1e-4, max_rounds=5000):
     members, memory = live._need_rows()
     ended = train_apart(memory, tol=tol, max_rounds=max_rounds)
-    owner = members.owners()
-    parts = members.state.plan.parts
-    return {owner[int(part[0])]: end for part, end in zip(parts, ended, strict=True)}
+    first = np.array([part[0] for part in members.state.plan.parts])
+    return dict(zip(members.tasks_of(first), ended, strict=True))
 
 
 def test_a_set_ends_as_it_would_by_itself(rng):

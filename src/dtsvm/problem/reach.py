@@ -94,7 +94,7 @@ def place_relays(
             path = _shortest_path(islands[0], others, neighbours)
             placed += [(node, task) for node in path[1:-1]]
             nodes.update(dict.fromkeys(path[1:-1]))
-    for group in groups:
+    for group in (group for group in groups if len(group) > 1):
         while len(camps := _camps(group, held, neighbours, personal)) > 1:
             ours = {node: task for task in camps[0] for node in held[task]}
             theirs = {node for camp in camps[1:] for task in camp for node in held[task]}

@@ -92,6 +92,9 @@ class Iterates:
     def merge_levels(self, parts: list[Slots]) -> None:
         """Give sets that have just met one level: the geometric mean of theirs."""
         level = self.agents.open("level")
+        used = self.agents.used
+        if len(used) and not np.count_nonzero(level.take(used, axis=0) != level[used[0]]):
+            return  # all are alike
         for agents in parts:
             if np.count_nonzero(level.take(agents, axis=0) != level[agents[0]]):
                 level[agents] = np.exp(np.log(level[agents]).mean(axis=0))

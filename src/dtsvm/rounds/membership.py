@@ -56,9 +56,10 @@ class Membership:
         """Return the task's agents by node, relays included."""
         return {node: tasks[task] for node, tasks in self.at.items() if task in tasks}
 
-    def owners(self) -> dict[int, Task]:
-        """Return every agent's task, relays included."""
-        return {slot: task for tasks in self.at.values() for task, slot in tasks.items()}
+    def tasks_of(self, agents: Ints) -> list[Any]:
+        """Return the tasks of some agents."""
+        names = list(self._task_rank)
+        return [names[rank] for rank in self.state.tables.agents["task"][agents].tolist()]
 
     def is_relay(self, agent: int) -> bool:
         """Whether an agent only passes messages on."""

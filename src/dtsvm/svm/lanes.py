@@ -125,7 +125,8 @@ class Lanes:
             some += [Unit(k, candidate, *lane) for lane in lanes]
         batches = []
         for units in alike.values():
-            sizes = [self._lift(unit.candidate).width * len(self.network) for unit in units]
+            width = {kind: lift.width for kind, lift in self._lifts(units).items()}
+            sizes = [width[unit.candidate.family[:2]] * len(self.network) for unit in units]
             n_parts = max(
                 -(-sum(sizes) // MOST), min(self.n_threads * self.company.size, len(units))
             )
@@ -148,8 +149,8 @@ class Lanes:
             each: Iterable[list[Trained]] = map(self._train, batches)
             yield from _named(batches, each)
             return
-        for unit in (unit for units in batches for unit in units):  # threads share it
-            self._lifted_rows(unit.candidate)
+        for lift in (lift for units in batches for lift in self._lifts(units).values()):
+            self._lifted_rows(lift)  # threads share it
         pool = ThreadPoolExecutor(self.n_threads)
         try:
             yield from _named(batches, pool.map(self._train, batches))
@@ -159,10 +160,9 @@ class Lanes:
     def _train(self, units: list[Unit]) -> list[Trained]:
         """Train a batch: every unit, or every task of it, for itself."""
         started = perf_counter()
-        lifts = {unit.candidate.family[:2]: self._lift(unit.candidate) for unit in units}
+        lifts = self._lifts(units)
         batch = Batch(units, lifts, self.held)
-        first = {unit.candidate.family[:2]: unit.candidate for unit in units}
-        parts = {id(X): X for X in map(self._lifted_rows, first.values())}
+        parts = {id(X): X for X in map(self._lifted_rows, lifts.values())}
         answers = self._answers(batch, batch.problem(laid(list(parts.values()))))
         whole = batch.classifiers(answers.whole, np.arange(len(units)))
         own = batch.classifiers(answers.own, answers.everywhere)
@@ -226,9 +226,8 @@ class Lanes:
         members, memory = session._need_rows()
         session._place_relays_or_refuse()
         ended = train_apart(memory, tol=self.tol, max_rounds=self.max_rounds)
-        owner: dict[int, Any] = members.owners()
-        parts = members.state.plan.parts
-        return session, {owner[int(part[0])]: end for part, end in zip(parts, ended, strict=True)}
+        first = np.array([part[0] for part in members.state.plan.parts], np.int64)
+        return session, dict(zip(members.tasks_of(first), ended, strict=True))
 
     def _open(self, batch: Batch, problem: Problem) -> Session:
         """Open a session over rows where they lie: ½‖w‖² + C Σ hinge for every owner by itself."""
@@ -252,8 +251,7 @@ class Lanes:
         members, _ = session._need_rows()
         members.state.pull_lightly()
         slots = members.state.tables.agents.used
-        of_agent: dict[int, Any] = members.owners()
-        price = prices[np.array([of_agent[a] for a in slots.tolist()])]
+        price = prices[np.array(members.tasks_of(slots))]
         for C in np.unique(price[price != prices[0]]).tolist():
             members.state.price(slots[price == C], C)
         return session
@@ -261,22 +259,26 @@ class Lanes:
     def _weight(self, rows: Ints) -> Floats | None:
         return None if self.held.weight is None else self.held.weight[rows]
 
+    def _lifts(self, units: Sequence[Unit]) -> dict[Any, Lift]:
+        """The longer rows of every kind."""
+        kinds = {unit.candidate.family[:2]: unit.candidate for unit in units}
+        return {kind: self._lift(candidate) for kind, candidate in kinds.items()}
+
     def _lift(self, candidate: Candidate) -> Lift:
         held = self.held
         return Lift(candidate.family, held.X.shape[1], held.n_tasks, self.mean_square)
 
     def _shape(self, candidate: Candidate) -> Any:
         """What rows have in common that can be under each other."""
-        rows = self._lifted_rows(candidate)
+        rows = self._lifted_rows(self._lift(candidate))
         return rows is self.held.X, rows.shape[1], isinstance(rows, np.ndarray)
 
-    def _lifted_rows(self, candidate: Candidate) -> Any:
+    def _lifted_rows(self, lift: Lift) -> Any:
         """The rows a candidate trains on: as they are, or longer."""
-        key, lift = candidate.family[:2], self._lift(candidate)
-        if candidate.family.is_alone or not lift.is_longer:
-            return self.held.X
+        key, X = lift.family[:2], self.held.X
+        if lift.family.is_alone or not lift.is_longer:
+            return X
         if key not in self._lifted:
-            X = self.held.X
             size = self.others.add(np.array([lift.n_filled(X), X.shape[0] * lift.width]))
             share = float(size[0] / max(size[1], 1))
             self._lifted[key] = compact(lift, X, self.held.task, share)
@@ -340,8 +342,7 @@ def _take(session: Session, whole: Floats, holders: tuple[Ints, list[Hashable], 
     members, _ = session._need_rows()
     state = members.state
     agents = state.plan.used[state.tables.agents["is_relay"][state.plan.used] == 0]
-    owners = members.owners()
-    owner = np.array([owners[a] for a in agents.tolist()])
+    owner = np.array(members.tasks_of(agents))
     common, specific = average(state).swapaxes(0, 1)
     trained, first = np.unique(owner, return_index=True)
     whole[trained] = common[agents[first]] + specific[agents[first]]

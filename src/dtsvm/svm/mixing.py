@@ -93,26 +93,29 @@ def _task_models(
     """Mix the candidates' classifiers, the network's and every holder's own."""
     nodes, node = lanes.where
     common = chosen.classifiers[:, :-1].mean(axis=0)
+    pairs = lanes.others.distinct(held.task * len(nodes) + node)
+    holders = [pairs[pairs // len(nodes) == t] % len(nodes) for t in range(len(tasks))]
+    at = np.unique(pairs % len(nodes)).tolist() if is_refitted else []
+    mixed = {v: _mixed_at(chosen, lanes, nodes[v]) for v in at}
     found = []
     for t, task in enumerate(tasks):
         u = chosen.classifiers[t]
-        own = {}
-        for v in lanes.others.distinct(node[held.task == t]).tolist():
-            mixed = _mixed_at(chosen, lanes, nodes[v], t) if is_refitted else u
-            own[nodes[v]] = mixed[None]
+        own = {nodes[v]: (mixed[v][t] if is_refitted else u)[None] for v in holders[t].tolist()}
         parts = u[None, :-1], u[-1:], common[None], (u[:-1] - common)[None]
         found.append(TaskModel(task, classes[task], *parts, own))
     return tuple(found)
 
 
-def _mixed_at(chosen: Chosen, lanes: Lanes, node: Hashable, t: int) -> Floats:
-    """One node's own mixture for a task; the network's if no row of it trained with others."""
-    share = chosen.found.weights[t] * chosen.found.slopes
-    own = [lanes.by_node[chosen.candidates[m]].get(node) for m in np.flatnonzero(share).tolist()]
-    if any(found is None for found in own):
-        return np.asarray(chosen.classifiers[t])
-    parts = zip(share[share != 0], own, strict=True)
-    return np.asarray(sum(part * found[t] for part, found in parts if found is not None))
+def _mixed_at(chosen: Chosen, lanes: Lanes, node: Hashable) -> Floats:
+    """One node's own mixture for every task; the network's if no row of it trained with others."""
+    share = chosen.found.weights * chosen.found.slopes
+    used = np.flatnonzero(share.any(axis=0)).tolist()
+    every = [lanes.by_node[chosen.candidates[m]].get(node) for m in used]
+    own = [(m, found) for m, found in zip(used, every, strict=True) if found is not None]
+    missing = [m for m, found in zip(used, every, strict=True) if found is None]
+    lacks = np.asarray(share[:, missing].any(axis=1))
+    parts = (np.where(share[:, m, None] != 0, share[:, m, None] * found, 0.0) for m, found in own)
+    return np.where(lacks[:, None], chosen.classifiers, sum(parts, start=np.zeros(1)))
 
 
 def joined(*lanes: Lanes) -> Info:

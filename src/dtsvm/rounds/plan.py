@@ -271,8 +271,9 @@ def _few_sums(tables: Tables, who: tuple[int, Slots], row_order: NDArray[np.int3
     edges = [0, len(row_order)]
     if n_sets != 1:
         mine = np.repeat(number[used], [len(tables.row_slots[a]) for a in used.tolist()])
-        order = np.argsort(mine, kind="stable")
-        norms, boxes = norms[order], boxes[order]
+        if (mine[1:] < mine[:-1]).any():
+            order = np.argsort(mine, kind="stable")
+            norms, boxes = norms[order], boxes[order]
         edges = [0, *np.cumsum(np.bincount(mine, minlength=n_sets)).tolist()]
     return np.array(
         [(b - a, norms[a:b].sum(), boxes[a:b].sum()) for a, b in pairwise(edges)]

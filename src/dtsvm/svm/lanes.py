@@ -212,7 +212,9 @@ class Lanes:
     ) -> tuple[list[Hashable], Floats]:
         """What every holder answers before training; not a number where a node is no holder."""
         names, node = self.where
-        mine = np.isin(owner, owners)
+        is_wanted = np.zeros(len(whole), bool)
+        is_wanted[owners] = True
+        mine = is_wanted[owner]
         pairs = self.others.distinct(node[rows[mine]] * len(whole) + owner[mine])
         at, k = np.divmod(pairs, len(whole))
         nodes = np.unique(at)
@@ -233,7 +235,9 @@ class Lanes:
         """Open a session over rows where they lie: ½‖w‖² + C Σ hinge for every owner by itself."""
         X, rows, at, y, owner, prices = problem
         owners = self.others.distinct(owner)
-        index = np.searchsorted(owners, owner)
+        place = np.zeros(len(prices), np.int64)
+        place[owners] = np.arange(len(owners))
+        index = place[owner]
         tasks: list[Hashable] = owners.tolist()
         session = Session(
             self.network, C=float(prices[0]), common_reg=2.0, specific_reg=2.0, tol=self.tol,

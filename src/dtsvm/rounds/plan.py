@@ -158,7 +158,7 @@ def derive(
     firsts = ids[ids < twin[ids]]
     size = _sizes(tables, parts[0], elsewhere)
     sets, set_number = _split(used, parts[0])
-    masses = _set_sums(tables, (sets, set_number), row_order, elsewhere)
+    masses = _set_sums(tables, (sets, set_number), (row_order, counts), elsewhere)
     square = _squares(tables, set_number, masses, elsewhere)
     ends_over = partial(_end_record, tables, settings, end_order)
     ends = ends_over(firsts)
@@ -246,31 +246,36 @@ def row_sums(tables: Tables, agents: Slots) -> Floats:
 def _set_sums(
     tables: Tables,
     who: tuple[list[Slots], Slots],
-    row_order: NDArray[np.int32],
+    laid: tuple[NDArray[np.int32], list[int]],
     elsewhere: Elsewhere,
 ) -> Floats:
     """Count every set's rows and add up their ‖x‖² and boxes, (set, 3): of many, agent by agent."""
     sets, number = who
     found = elsewhere.row_sums
-    if found is None and len(row_order) <= MANY_ROWS:
+    if found is None and len(laid[0]) <= MANY_ROWS:
         if elsewhere.rows:
             each = [_known_sums(tables, agents, elsewhere.rows) for agents in sets]
             return np.array(each).reshape(-1, 3)
-        return _few_sums(tables, (len(sets), number), row_order)
+        return _few_sums(tables, (len(sets), number), *laid)
     if found is None:
         found = np.zeros((tables.agents.capacity, 3))
         found[tables.agents.used] = row_sums(tables, tables.agents.used)
     return np.array([found[agents].sum(axis=0) for agents in sets]).reshape(-1, 3)
 
 
-def _few_sums(tables: Tables, who: tuple[int, Slots], row_order: NDArray[np.int32]) -> Floats:
+def _few_sums(
+    tables: Tables, who: tuple[int, Slots], row_order: NDArray[np.int32], counts: list[int]
+) -> Floats:
     """The same of few rows that are all here: row after row, in the order of a set's agents."""
     n_sets, number = who
     used = tables.agents.used
-    norms, boxes = tables.rows["norms"].take(row_order), tables.boxes(used)
+    norms = tables.rows["norms"].take(row_order)
+    boxes = np.repeat(tables.agents["C"][used], counts)
+    if "weight" in tables.rows:
+        boxes *= tables.rows["weight"][row_order]
     edges = [0, len(row_order)]
     if n_sets != 1:
-        mine = np.repeat(number[used], [len(tables.row_slots[a]) for a in used.tolist()])
+        mine = np.repeat(number[used], counts)
         if (mine[1:] < mine[:-1]).any():
             order = np.argsort(mine, kind="stable")
             norms, boxes = norms[order], boxes[order]

@@ -210,10 +210,10 @@ class Tables:
 
     def lay_rows(self, agents: Slots) -> tuple[RowSlots, list[int]]:
         """Return the same, and how many each has; from now on what it has of it are its slots."""
-        order, end, counts = self.slots_of(agents), 0, []
-        for agent in agents.tolist():
-            counts.append(len(self.row_slots[agent]))
-            begin, end = end, end + counts[-1]
+        order, end = self.slots_of(agents), 0
+        counts = [len(self.row_slots[agent]) for agent in agents.tolist()]
+        for agent, n in zip(agents.tolist(), counts, strict=True):
+            begin, end = end, end + n
             self.row_slots[agent] = order[begin:end]
         return order, counts
 

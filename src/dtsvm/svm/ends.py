@@ -18,11 +18,11 @@ def sum_ends(ends: Sequence[Ended], spent: float) -> Info:
     """One end for problems that are trained side by side: the longest, the worst, all bytes."""
     if not ends:
         return NOTHING
-    status = Status.CONVERGED if all(end.is_certified for end in ends) else Status.MAX_ROUNDS
+    are_good, n_rounds, objective, gap, messages, payload = zip(*ends, strict=True)
+    status = Status.CONVERGED if all(are_good) else Status.MAX_ROUNDS
     return Info(
-        status, max(end.n_rounds for end in ends), sum(end.objective for end in ends),
-        max(end.gap for end in ends), np.nan, np.nan, sum(end.messages_sent for end in ends),
-        sum(end.bytes_sent for end in ends), spent,
+        status, max(n_rounds), sum(objective), max(gap), np.nan, np.nan, sum(messages),
+        sum(payload), spent,
     )  # fmt: skip
 
 

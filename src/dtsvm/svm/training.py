@@ -93,7 +93,8 @@ class Training:
         if len(pairs) < len(is_there):  # else all are everywhere
             pair = (is_there.cumsum(dtype=np.int32) - np.int32(1))[pair]
         del every
-        held = [(self.nodes[k // len(asked)], asked[k % len(asked)]) for k in pairs.tolist()]
+        at, what = np.divmod(pairs, max(len(asked), 1))
+        held = [(self.nodes[v], asked[t]) for v, t in zip(at.tolist(), what.tolist(), strict=True)]
         agents = [(node, question) for node, some in held for question in some]
         if len(agents) == len(held):  # one question each
             side = _sides(self.codes == 1)

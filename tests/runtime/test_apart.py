@@ -8,9 +8,9 @@ from dtsvm.rounds.stopping import SHARE
 from dtsvm.runtime.apart import train_apart
 
 
-def begin(rows, C=1.0):
+def begin(rows, C=1.0, **settings):
     """A session of tasks that have nothing to do with each other, on a ring of four."""
-    live = Session(Network.ring(4), C=C)
+    live = Session(Network.ring(4), C=C, **settings)
     for task, (X, y) in rows.items():
         for v in range(4):
             live.enter(node=v, task=task, X=X[v::4], y=y[v::4])
@@ -61,3 +61,23 @@ def test_all_end_after_the_most_rounds(rng, most):
     ended = train(begin(draw(rng, "ab"), C=100.0), tol=1e-13, max_rounds=most)
     assert all(end.n_rounds == most and not end.is_certified for end in ended.values())
     assert all(end.messages_sent == most * 8 for end in ended.values())
+
+
+def test_parts_that_are_the_same_numbers_stay_so(rng):
+    live = begin(draw(rng, "ab"))
+    assert all(end.is_certified for end in train(live).values())
+    tables = live._need_rows()[0].state.tables
+    for table, column in ((tables.agents, "estimate"), (tables.ends, "state")):
+        both = table[column][table.used]
+        assert both.any()
+        assert (both[:, 0] == both[:, 1]).all()
+
+
+def test_parts_that_differ_end_where_a_run_of_all_ends(rng):
+    rows = draw(rng, "ab")
+    apart, beside = (begin(rows, specific_reg=3.0) for _ in range(2))
+    ended = train(apart, tol=1e-6)
+    beside.run(tol=1e-6)
+    _, memory = beside._need_rows()
+    found = [one.objective for one in memory.certificates()]
+    np.testing.assert_allclose([end.objective for end in ended.values()], found, rtol=1e-5)

@@ -94,3 +94,15 @@ def test_a_longer_row_times_v_is_the_row_times_its_tasks_classifier(family):
         np.testing.assert_allclose(
             Z @ v[:-1] + v[-1], (X * W[task, :4]).sum(axis=1) + W[task, 4], atol=1e-12
         )
+
+
+@pytest.mark.parametrize(
+    "family", [Family("task", 0.6), Family("mixed", 0.02), Family("task", 0.0)]
+)
+def test_dense_and_sparse_longer_rows_are_the_same(rng, family):
+    X, task = rng.normal(size=(9, 4)), np.arange(9) % 3
+    X[2, 1] = 0.0
+    lift = Lift(family, 4, 3, mean_square=2.0)
+    sparse_rows = lift.rows(X, task)
+    np.testing.assert_array_equal(lift.dense_rows(X, task), sparse_rows.toarray())
+    assert lift.n_filled(X) == sparse_rows.nnz

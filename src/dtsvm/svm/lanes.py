@@ -1,8 +1,9 @@
 """Candidates trained over the network: lanes side by side, each until it is certified.
 
 A lane is one candidate on one set of rows. Lanes whose rows are as long as each other's share a
-session, its rows and its set-up: with company a lane has one agent a node, on lifted rows; alone,
-one a node and task. Lanes that are done fall silent. A session takes as many as the cache holds.
+session and its set-up, whatever their family, the rows of one under those of another: with company
+a lane has one agent a node, on lifted rows; alone, one a node and task. A session takes so many
+that its rows and numbers stay within a few megabytes.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ __all__ = ["Lanes", "Progress"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-MOST = 60_000  # numbers in the estimates of one session: its rounds stay in the cache
+MOST = 60_000  # numbers in the estimates of one session
 
 
 class Trained(NamedTuple):
@@ -115,7 +116,7 @@ class Lanes:
         return [np.stack([one.whole for one in found[first[k]]]) for k in range(len(jobs))]
 
     def _batches(self, jobs: dict[int, Job]) -> list[list[Unit]]:
-        """Put lanes of equally long rows together, as many as the cache holds; one for everybody.
+        """Put lanes of equally long rows together, `MOST` numbers at most; one for everybody.
 
         Everybody is a thread or another process that trains some of them.
         """

@@ -16,6 +16,7 @@ __all__ = ["Choice", "Rate", "describe", "difference", "rate"]
 Z = 1.959963984540054  # of a 95 % interval
 MOST_NAMED = 3
 SHOWN = 0.005  # a family with a smaller share is not listed
+ROUNDING = 1e-9  # shares that differ by less are the same
 
 
 class Rate(NamedTuple):
@@ -167,7 +168,7 @@ def _choice(chosen: Chosen, tasks: Sequence[Any], t: int) -> Choice:
         n_rows=int(n),
         weights=dict(sorted(shown.items(), key=lambda item: -item[1])),
         C=float(np.exp(share @ prices)),
-        is_turned=bool(chosen.side[t] < 0 and turned > (1 - alone) / 2),
+        is_turned=bool(chosen.side[t] < 0 and turned > (1 - alone) / 2 + ROUNDING),
         is_aside=bool(chosen.aside[t]),
         company=tuple(other for other in tasks if other != tasks[t]) if alone <= 0.5 else (),
         alone=rate(wrong_alone, n),

@@ -371,7 +371,15 @@ def test_any_value_replaced_is_read_or_refused_in_our_words(plan, monkeypatch):
 
 def test_a_value_of_the_wrong_kind_is_refused(plan):
     with pytest.raises(ParameterError) as refused:
+        plan(stage(), network="links = 3")
+    assert str(refused.value) == (
+        f"{plan.path} has a value of the wrong kind ('int' object is not iterable)."
+    )
+
+
+def test_a_link_that_is_no_pair_is_refused_by_its_ends(plan):
+    with pytest.raises(NetworkError) as refused:
         plan(stage(), network="links = [['x', 'y', 'z']]")
     assert str(refused.value) == (
-        f"{plan.path} has a value of the wrong kind (too many values to unpack (expected 2))."
+        "Link ['x', 'y', 'z'] is no pair; a link joins two nodes: (a, b)."
     )

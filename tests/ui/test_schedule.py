@@ -381,5 +381,5 @@ def test_a_link_that_is_no_pair_is_refused_by_its_ends(plan):
     with pytest.raises(NetworkError) as refused:
         plan(stage(), network="links = [['x', 'y', 'z']]")
     assert str(refused.value) == (
-        "Link ['x', 'y', 'z'] is no pair; a link joins two nodes: (a, b)."
+        "Link ('x', 'y', 'z') is no pair; a link joins two nodes: (a, b)."
     )

@@ -81,6 +81,8 @@ class Turns:
             self.trouble.survive(f"numbers from node {peer}", error)
         if is_complete is None:
             is_complete = self._take(peer, data, now)
+        elif self.node.is_settled and not self._is_in_round:
+            return  # a sign of life, and no news
         if not self._is_in_round:
             self._news.set()
         elif is_complete:
@@ -195,7 +197,7 @@ class Turns:
         while True:
             timing = self.node.timing
             tick = min(timing.round_seconds / 10, timing.heartbeat_seconds)
-            await asyncio.sleep(tick)
+            await asyncio.sleep(timing.heartbeat_seconds if self.node.is_settled else tick)
             is_in_round = self._is_in_round and not self._is_over
             if not (is_in_round or self._is_waiting):
                 continue

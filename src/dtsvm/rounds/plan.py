@@ -269,10 +269,7 @@ def _few_sums(
     """The same of few rows that are all here: row after row, in the order of a set's agents."""
     n_sets, number = who
     used = tables.agents.used
-    norms = tables.rows["norms"].take(row_order)
-    boxes = np.repeat(tables.agents["C"][used], counts)
-    if "weight" in tables.rows:
-        boxes *= tables.rows["weight"][row_order]
+    norms, boxes = tables.rows["norms"].take(row_order), tables.boxes(used)
     edges = [0, len(row_order)]
     if n_sets != 1:
         mine = np.repeat(number[used], counts)

@@ -72,7 +72,7 @@ def make_choice(**changes):
     about = {
         "task": "3v6", "n_rows": 60, "weights": {}, "C": 0.1, "is_turned": True, "is_aside": False,
         "company": ("8v9",), "alone": Rate(0.1, 0.0, 0.3), "chosen": Rate(0.083, 0.0, 0.3),
-        "difference": Rate(-0.017, -0.1, 0.1),
+        "difference": Rate(-0.017, -0.03, -0.004),
     }  # fmt: skip
     return Choice(**{**about, **changes})
 
@@ -86,6 +86,15 @@ def test_the_sentence_says_with_whom_on_which_side_and_what_it_is_worth():
     assert str(make_choice(company=many, is_turned=False)) == (
         "3v6 trains with 22 other tasks; 10.0 % alone, 8.3 % together."
     )
+
+
+def test_the_sentence_says_where_held_out_rows_cannot_tell_alone_from_together():
+    close = make_choice(difference=Rate(0.017, -0.01, 0.04), n_rows=1200)
+    assert str(close) == (
+        "3v6 trains with 8v9, turned round; 10.0 % alone, 8.3 % together (1,200 rows cannot tell)."
+    )
+    worse = make_choice(difference=Rate(0.1, 0.02, 0.2))
+    assert str(worse).endswith("together.")
 
 
 def test_no_row_says_nothing_and_is_said():

@@ -81,7 +81,13 @@ class Choice:
             return f"{name} trains alone; {alone}."
         side = ", turned round" if self.is_turned else ""
         chosen = f"{100 * self.chosen.value:.1f} % together"
-        return f"{name} trains with {_named(self.company)}{side}; {alone}, {chosen}."
+        doubt = "" if self.is_told_apart else f" ({self.n_rows:,} rows cannot tell)"
+        return f"{name} trains with {_named(self.company)}{side}; {alone}, {chosen}{doubt}."
+
+    @property
+    def is_told_apart(self) -> bool:
+        """Whether held-out errors show, at 95 %, which of alone and as chosen is better."""
+        return not self.difference.low <= 0.0 <= self.difference.high
 
     def __str__(self) -> str:
         return self.sentence

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from worlds import EXAMPLES
+from worlds import EXAMPLES, examples
 
 settings.register_profile(
     "dtsvm",
+    examples(100),
     deadline=None,
-    derandomize=EXAMPLES == 1,
+    derandomize=EXAMPLES <= 1,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("dtsvm")

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from meetings import Carrier, build, make_blocks, make_session
 from scipy.sparse import csr_array
@@ -31,7 +31,7 @@ from dtsvm.runtime.agent.site.site import Site
 from dtsvm.svm.model_file import read_model, save_model
 from dtsvm.ui import main
 from reference import solve_kinds
-from worlds import EXAMPLES
+from worlds import examples
 
 MARK = {"north": ",", "south": ";", "west": "\t", "new": ","}
 TASKS = {"one": ("u", "v", "w"), "two": ("u", "w", "x"), "pair": ("u", "v")}
@@ -301,7 +301,7 @@ def test_a_mixed_bias_is_regularised_at_agents_as_in_memory():
     np.testing.assert_allclose(nodes[2].certified("two").sum(axis=0), whole, atol=1e-5)
 
 
-@settings(max_examples=max(int(3 * EXAMPLES), 1))
+@examples(3)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["task", "common", "mixed"]), st.booleans())
 def test_random_agents_of_several_classes_end_at_the_objective_of_memory(seed, bias, is_sparse):
     rng = np.random.default_rng(seed)

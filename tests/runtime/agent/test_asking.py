@@ -4,8 +4,9 @@ import json
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from forks import ForkedAgents
 from meetings import Carrier, build, make_blocks
-from sites import Agents, make_site
+from sites import make_site
 
 from dtsvm import Network
 from dtsvm.runtime.agent.node import wire_pb2 as wire
@@ -152,7 +153,7 @@ def test_a_site_sees_all_processes_of_its_network(tmp_path):
     make_site(site, Network.line(NAMES), make_blocks(NAMES, ["one"]), {"C": 0.1, "tol": 1e-4})
     shy = site / "c" / "node.toml"
     shy.write_text('status = ["b"]\n' + shy.read_text())
-    with Agents(site) as agents:
+    with ForkedAgents(site) as agents:
         for name in NAMES:
             agents.start(name)
         agents.settle(NAMES)

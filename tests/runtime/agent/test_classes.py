@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from forks import ForkedAgents
 from hypothesis import given
 from hypothesis import strategies as st
 from meetings import Carrier, build, make_blocks, make_session
 from scipy.sparse import csr_array
-from sites import Agents, free_ports, status
+from sites import free_ports, status
 from sklearn.svm import SVC
 from test_preparing import FEATURES, SITES, answers, three_sites
 
@@ -171,7 +172,7 @@ def test_three_messy_files_of_three_classes_with_weights_equal_pooled_scikit_lea
         toml.write_text('class_weight = "balanced"\n' + text)
     (tmp_path / "new.csv").write_text(with_outcome("new"))
     classes, values = pooled_decisions(tmp_path, balanced=True)
-    with Agents(site) as agents:
+    with ForkedAgents(site) as agents:
         for name in SITES:
             agents.start(name)
         agents.settle(SITES)
@@ -203,7 +204,7 @@ def test_three_agents_say_how_likely_three_classes_are_and_how_good_they_are(tmp
         text = toml.read_text().replace('labels = ["no", "yes"]', "").replace("1e-06", "1e-03")
         text = text.replace('label = "readmitted"', 'label = "outcome"')
         toml.write_text("probability = true\nholdout = 0.25\n" + text)
-    with Agents(site) as agents:
+    with ForkedAgents(site) as agents:
         for name in SITES:
             agents.start(name)
         agents.settle(SITES)

@@ -64,7 +64,7 @@ def test_loss_and_every_process_killed_once_still_end_at_the_pooled_optimum(seed
         had = kill_and_revive_each(agents, tmp_path, rng)
         assert sorted(had) == TEN
         assert agents.n_started == 20
-        agents.settle(TEN)
+        agents.settle(TEN, cold(network, blocks, SETTINGS))
         away = farthest(tmp_path, TEN, cold(network, blocks, SETTINGS))
         rounds = [status(tmp_path, name)["round"] for name in TEN]
         print(f"seed {seed}: {away:.1e} from the pooled optimum after {max(rounds)} rounds")

@@ -134,7 +134,7 @@ def test_three_processes_killed_again_and_again_spend_no_more_than_their_budget(
         for name in RING.nodes:
             agents.start(name)
         n_middle, n_early = kill_at_work(agents, folder, n_kills, every)
-        agents.settle(list(RING.nodes), seconds=120 + 20 * n_kills)
+        agents.settle(list(RING.nodes))
         told = [status(folder, name)["privacy"] for name in RING.nodes]
     assert [one["spent"] for one in told] == [every] * 3
     assert len({one.get("C") for one in told}) == 1

@@ -132,13 +132,14 @@ class Agents:
         return (self.folder / f"{name}.log").read_text()
 
     def wait_for(self, condition, seconds=LONGEST_SECONDS):
-        """Look again and again until something is so; fail if an agent dies meanwhile."""
+        """Look again and again until something is so, and return it; no agent may die meanwhile."""
         until = time.monotonic() + seconds
-        while not condition():
+        while not (found := condition()):
             for name, process in self.running.items():
                 assert process.poll() is None, self.log(name)
             assert time.monotonic() < until, {n: self.log(n)[-800:] for n in self.running}
             time.sleep(0.05)
+        return found
 
     def settle(self, names, best=None, seconds=LONGEST_SECONDS):
         """Wait until these have settled together, knowing of nobody else.

@@ -157,7 +157,7 @@ def test_a_site_sees_all_processes_of_its_network(tmp_path):
         for name in NAMES:
             agents.start(name)
         agents.settle(NAMES)
-        words = [str(site / "a" / "node.toml"), "--network", "--seconds", "20"]
+        words = [str(site / "a" / "node.toml"), "--network", "--seconds", "200"]
         shown = CliRunner().invoke(status_command, words, env={"COLUMNS": "80"})
         assert shown.exit_code == 0, shown.output
         lines = {line.split()[0]: line for line in shown.output.splitlines()[1:] if line.split()}
@@ -167,5 +167,5 @@ def test_a_site_sees_all_processes_of_its_network(tmp_path):
         gone = agents.running.pop("d")
         gone.kill()
         gone.wait()
-        answer = asyncio.run(ask(site / "a", 20.0, command="ask", is_first=True))
+        answer = asyncio.run(ask(site / "a", 200.0, command="ask", is_first=True))
         assert answer["silent"] or np.isfinite(answer["answers"]["d"]["round"])

@@ -106,7 +106,7 @@ def test_a_process_that_leaves_hands_over_and_the_others_settle_at_their_own_opt
         agents.settle(names)
         leaver = agents.running.pop("c")
         leaver.terminate()
-        leaver.wait(20)
+        leaver.wait(300)
         rest = [name for name in names if name != "c"]
         agents.settle(rest)
         here = {key: rows for key, rows in blocks.items() if key[0] != "c"}

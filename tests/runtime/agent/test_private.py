@@ -97,8 +97,7 @@ def kill_at_work(agents, folder, n_kills, every):
     chance, begun = random.Random(0), dict.fromkeys(RING.nodes, 0)
     step, n_middle, n_early = every // n_kills, 0, 0
     for _ in range(n_kills):
-        agents.wait_for(lambda: at_work(folder, begun, every, step))
-        name = chance.choice(at_work(folder, begun, every, step))
+        name = chance.choice(agents.wait_for(lambda: at_work(folder, begun, every, step)))
         time.sleep(chance.uniform(0.0, 0.3))
         agents.running[name].kill()
         agents.running[name].wait()

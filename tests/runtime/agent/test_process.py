@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from forks import ForkedAgents
 from meetings import FIXED, NAMES, SHAPES, cold, make_blocks, make_session
-from sites import Agents, make_site, right, weights, write_rows
+from sites import make_site, right, weights, write_rows
 
 from dtsvm import Network
 from dtsvm.runtime.agent.process.process import ask
@@ -17,8 +17,7 @@ def test_six_processes_equal_memory_bit_for_bit(shape, tmp_path):
     network = SHAPES[shape](NAMES)
     blocks = make_blocks(NAMES, ["one", "two"])
     make_site(tmp_path, network, blocks, FIXED)
-    # One network begins as a user's does; processes of the others have imported everything.
-    with (Agents if shape == "ring" else ForkedAgents)(tmp_path) as agents:
+    with ForkedAgents(tmp_path) as agents:
         for name in NAMES:
             agents.start(name, "--rounds", "40")
         agents.wait_for(lambda: all((tmp_path / n / "model.json").exists() for n in NAMES))

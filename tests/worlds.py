@@ -16,7 +16,12 @@ EXAMPLES = float(os.environ.get("DTSVM_EXAMPLES", "1"))
 
 def examples(n):
     """Settings for n cases of an ordinary run."""
-    return settings(max_examples=max(1, round(n * EXAMPLES)))
+    return settings(max_examples=len(seeds(n)))
+
+
+def seeds(n):
+    """The seeds of n cases of an ordinary run."""
+    return range(max(1, round(n * EXAMPLES)))
 
 
 @dataclass

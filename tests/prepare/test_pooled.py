@@ -100,7 +100,7 @@ def network_features(columns, node, order):
     return plan, X, schema
 
 
-@examples(200)
+@examples(80)
 @given(tables())
 def test_preparation_over_a_network_is_that_of_the_pooled_rows(case):
     columns, node, order = case

@@ -14,7 +14,7 @@ from dtsvm.runtime.agent.site.certificates import make_authority, make_certifica
 FIVE = list("abcde")
 SETTINGS = {"C": 0.1, "tol": 1e-6}
 SHAPES = {"ring": Network.ring, "complete": Network.complete}
-WITH, GONE, WITHOUT = 150, 60, 600  # rounds: lying, until it is given up, and at most after it
+WITH, GONE, WITHOUT = 100, 30, 600  # rounds: lying, until it is given up, and at most after it
 
 
 class Meeting(Carrier):
@@ -58,7 +58,7 @@ def honest():
 
 
 def meeting(network, blocks, identities, liar, lie):
-    nodes = build(network, blocks, SETTINGS, timing=Timing(evict_seconds=2.0, start_seconds=5.0))
+    nodes = build(network, blocks, SETTINGS, timing=Timing(evict_seconds=1.0, start_seconds=5.0))
     for node in nodes:
         node.identity = node.inbox.identity = identities[node.name]
         node.presence.identity = node.sums.identity = identities[node.name]

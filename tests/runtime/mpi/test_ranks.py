@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 import pytest
-from launch import needs_mpi, run_python, start
+from launch import needs_mpi, run_python, start, wait_until_gone
 
 from dtsvm import DTSVM, Session
 from dtsvm.errors import ParameterError
@@ -105,9 +105,7 @@ def test_a_signal_to_one_rank_ends_all(number):
     else:
         assert process.returncode != 0
         assert "interrupted" not in out
-    for pid in pids.values():
-        with pytest.raises(ProcessLookupError):
-            os.kill(pid, 0)
+    wait_until_gone(pids.values())
 
 
 def line_of(process):

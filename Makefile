@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test check variants docs bench clean
+.PHONY: help demo test check tests variants baseline checked plain docs bench clean
 
 help:  ## What can be done here
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
-PIP := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# What is imported is compiled then: most of what is installed never is.
+PIP := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 # What builds the kernel stays installed: it is built anew when its source has changed.
 $(READY): pyproject.toml meson.build meson_options.txt
@@ -26,22 +27,34 @@ check: $(READY)  ## Lint and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Real processes, sockets and browsers depend on the machine's pace: what fails is tried once more, alone.
 PYTEST := $(BIN)/python -m pytest -q
 
-test: check  ## The whole check: lint, types, tests
-	$(PYTEST) -n auto || $(PYTEST) --last-failed --last-failed-no-failures none
-	$(MAKE) variants
+# What keeps one core busy runs beside what keeps another busy; then the tests have all there are.
+test: $(READY)  ## The whole check: lint, types, tests
+	$(MAKE) -j 2 --output-sync check variants
+	$(MAKE) tests
 
+# Real processes, sockets and browsers depend on the machine's pace: what fails is tried once more, alone.
+tests: $(READY)  ## Only the tests
+	$(PYTEST) -n auto --dist worksteal || $(PYTEST) --last-failed --last-failed-no-failures none
+
+# Several of these may run at once: none has a say in what failed last.
+KERNEL_PYTEST := $(PYTEST) -p no:cacheprovider
 KERNEL_TESTS := $(patsubst %,tests/rounds/test_%.py,blocks paper rows kinds) tests/kernel
 CHECKED := build/checked
 
-variants: $(READY)  ## A fast part of the tests on every other build of the kernel
-	DTSVM_KERNEL=baseline $(PYTEST) $(KERNEL_TESTS)
+variants: baseline checked plain  ## A fast part of the tests on every other build of the kernel
+
+baseline: $(READY)
+	DTSVM_KERNEL=baseline $(KERNEL_PYTEST) $(KERNEL_TESTS)
+
+checked: $(READY)
 	PATH="$(CURDIR)/$(BIN):$$PATH" meson setup --reconfigure -Dbounds_checks=true $(CHECKED) > /dev/null
 	PATH="$(CURDIR)/$(BIN):$$PATH" meson compile -C $(CHECKED) > /dev/null
-	DTSVM_KERNEL=$$(ls $(CURDIR)/$(CHECKED)/rounds.*.so) $(PYTEST) $(KERNEL_TESTS)
-	DTSVM_KERNEL=python DTSVM_EXAMPLES=0.1 $(PYTEST) -n auto tests/kernel tests/rounds/test_rows.py tests/rounds/test_blocks.py
+	DTSVM_KERNEL=$$(ls $(CURDIR)/$(CHECKED)/rounds.*.so) $(KERNEL_PYTEST) $(KERNEL_TESTS)
+
+plain: $(READY)
+	DTSVM_KERNEL=python DTSVM_EXAMPLES=0.2 $(KERNEL_PYTEST) tests/kernel tests/rounds/test_rows.py tests/rounds/test_blocks.py
 
 docs: $(READY)  ## The documentation: built offline, every example run, every link checked
 	$(PIP) --no-build-isolation -e ".[docs]"

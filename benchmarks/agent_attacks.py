@@ -1,6 +1,6 @@
 """Lying neighbours as real processes: mutual TLS, sockets, four honest agents and one liar.
 
-    python -m benchmarks.agent_attacks [--shape complete] [LIE ...]
+    python -m benchmarks.agent_attacks [--shape complete] [--patience SECONDS] [LIE ...]
 
 The liar is an agent whose messages, or terms of sums, are changed by a lie of
 `tests/runtime/agent/liars.py` or `liars_inside.py` once all five have met. It lies for five
@@ -19,10 +19,11 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).parents[1] / "tests" / part) for part in ("", "runtime/agent")]
 
 import numpy as np  # noqa: E402
+from forks import ForkedAgents  # noqa: E402
 from liars import HEAVY, LIES, Liar  # noqa: E402
 from liars_inside import INSIDE  # noqa: E402
 from meetings import SHAPES, cold, make_blocks  # noqa: E402
-from sites import Agents, farthest, make_site, status  # noqa: E402
+from sites import farthest, make_site, status  # noqa: E402
 
 from dtsvm.runtime.agent.node.node import Node  # noqa: E402
 from dtsvm.runtime.agent.node.outbox import Outbox  # noqa: E402
@@ -32,7 +33,7 @@ FIVE, LIAR = list("abcde"), "a"
 HONEST = [name for name in FIVE if name != LIAR]
 SETTINGS = {"C": 0.1, "tol": 1e-6}
 TIMING = {"evict_seconds": 2.0, "round_seconds": 0.5, "start_seconds": 10.0}
-START, LYING, PATIENCE = 120.0, 5.0, 20.0  # seconds
+START, LYING, PATIENCE = 600.0, 5.0, 20.0  # seconds
 WORST = [
     "round 2^62-1", "values of 1e300", "values ten times as large", "values as large as allowed",
     "garbage", "begins anew all the time", "two hundred tasks in one group", "two faces",
@@ -75,14 +76,14 @@ def memory(pid: int) -> int:
     return next(1024 * int(line.split()[1]) for line in fields if line.startswith("VmRSS"))
 
 
-def attack(name: str, shape: str, folder: Path) -> str:
+def attack(name: str, shape: str, folder: Path, patience: float) -> str:
     """Let one lie happen; return a line about it."""
     blocks = make_blocks(FIVE, ["one"])
     network = SHAPES[shape](FIVE)
     make_site(folder, network, blocks, SETTINGS, **TIMING)
     rest = {key: rows for key, rows in blocks.items() if key[0] != LIAR}
     best = cold(SHAPES["complete"](HONEST), rest, {**SETTINGS, "tol": 1e-9})
-    with Agents(folder) as agents:
+    with ForkedAgents(folder) as agents:
         for node in HONEST:
             agents.start(node)
         liar = _start_liar(name, folder)
@@ -93,10 +94,10 @@ def attack(name: str, shape: str, folder: Path) -> str:
         grown = max(memory(agents.running[node].pid) - before[node] for node in HONEST)
         liar.kill()
         liar.wait()
-        seconds = _until_certified(folder)
+        seconds = _until_certified(folder, patience)
         logs = max(len((folder / f"{node}.log").read_bytes()) for node in HONEST)
         alive = all(agents.running[node].poll() is None for node in HONEST)
-        far = farthest(folder, HONEST, best) if seconds < PATIENCE else np.inf
+        far = farthest(folder, HONEST, best) if seconds < patience else np.inf
         return (
             f"{name:34} {shape:9} alive {alive}  certified after {seconds:4.1f} s  off {far:.0e}  "
             f"memory {grown / 1e6:+5.1f} MB  log {logs / 1e3:.1f} kB"
@@ -110,27 +111,34 @@ def _start_liar(name: str, folder: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(words, stdout=nowhere, stderr=nowhere)
 
 
-def _until_certified(folder: Path) -> float:
+def _until_certified(folder: Path, patience: float) -> float:
     began = time.monotonic()
-    while time.monotonic() - began < PATIENCE:
+    while time.monotonic() - began < patience:
         found = [status(folder, node) for node in HONEST]
         if all(one["is_settled"] and one["nodes"] == 4 for one in found):
             return time.monotonic() - began
         time.sleep(0.1)
-    return PATIENCE
+    return patience
+
+
+def _option(words: list[str], name: str) -> str:
+    """Take an option and its value out of the words."""
+    if name not in words:
+        return ""
+    place = words.index(name)
+    _, value = words[place : place + 2]
+    del words[place : place + 2]
+    return value
 
 
 def run(words: list[str]) -> None:
     """Try lies one after another."""
-    shapes = ["ring", "complete"]
-    if "--shape" in words:
-        place = words.index("--shape")
-        shapes = [words[place + 1]]
-        del words[place : place + 2]
+    shape, patience = _option(words, "--shape"), float(_option(words, "--patience") or PATIENCE)
+    shapes = [shape] if shape else ["ring", "complete"]
     for name in words or WORST:
         for shape in shapes:
             with tempfile.TemporaryDirectory() as folder:
-                print(attack(name, shape, Path(folder) / "site"), flush=True)
+                print(attack(name, shape, Path(folder) / "site", patience), flush=True)
 
 
 if __name__ == "__main__":

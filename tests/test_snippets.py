@@ -16,7 +16,7 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ELSEWHERE = ("make ", "dtsvm demo network", "dtsvm demo page", "dtsvm watch", "dtsvm reproduce",
              "dtsvm live", "pip ", "python -m benchmarks", "cd src ")  # fmt: skip
 NUMBER = re.compile(r"\d[\d.,]*(e-?\d+)?")
-AGENT_SECONDS = 90
+AGENT_SECONDS = 600  # only a failure takes as long
 
 
 def blocks(path):
@@ -56,7 +56,7 @@ class Reader:
             self.wait_for_models()
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", "\n".join(rest)], cwd=self.folder,
-            env=self.environment, capture_output=True, text=True, timeout=300,
+            env=self.environment, capture_output=True, text=True, timeout=600,
         )  # fmt: skip
         assert done.returncode == 0, (code, done.stdout, done.stderr)
         self.said = done.stdout
@@ -89,7 +89,7 @@ class Reader:
         for process in self.agents:
             process.terminate()
         for process in self.agents:
-            process.wait(timeout=30)
+            process.wait(timeout=300)
 
 
 @pytest.fixture

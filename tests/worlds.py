@@ -4,12 +4,24 @@ import os
 from dataclasses import dataclass, field
 
 import numpy as np
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from dtsvm import Network, Session
 
-# DTSVM_EXAMPLES multiplies how many cases hypothesis makes, for a long night's run.
+# DTSVM_EXAMPLES multiplies how many cases hypothesis makes, for a long night's run; a share of 1
+# makes fewer, for a build of the kernel that is slow.
 EXAMPLES = float(os.environ.get("DTSVM_EXAMPLES", "1"))
+
+
+def examples(n):
+    """Settings for n cases of an ordinary run."""
+    return settings(max_examples=len(seeds(n)))
+
+
+def seeds(n):
+    """The seeds of n cases of an ordinary run."""
+    return range(max(1, round(n * EXAMPLES)))
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pandas as pd
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import MissingIndicator, SimpleImputer
@@ -11,6 +11,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 
 from dtsvm.data import Kind, agree_schemas, frame_records
 from dtsvm.prepare import agreeing, apply_plan, encode, run_alone, run_together
+from worlds import examples
 
 MIN_COUNT = 3
 WORDS = {"yes": 1.0, "no": 0.0}
@@ -99,7 +100,7 @@ def network_features(columns, node, order):
     return plan, X, schema
 
 
-@settings(max_examples=200, deadline=None)
+@examples(80)
 @given(tables())
 def test_preparation_over_a_network_is_that_of_the_pooled_rows(case):
     columns, node, order = case

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
@@ -10,7 +10,7 @@ from dtsvm.problem import Settings
 from dtsvm.rounds import State, average, certificates
 from dtsvm.runtime import Memory
 from reference import solve_kinds
-from worlds import random_network
+from worlds import examples, random_network
 
 
 def spread(rng, chosen, n_nodes=4, n_tasks=2, p=3, kind="dense"):
@@ -39,7 +39,7 @@ def spread(rng, chosen, n_nodes=4, n_tasks=2, p=3, kind="dense"):
     return state, (X, y, task, np.full(n_tasks, 1 / n_tasks), weight)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.integers(0, 10**6),
     st.sampled_from(["task", "common", "mixed"]),

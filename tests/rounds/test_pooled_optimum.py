@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from reference import solve_pooled
-from worlds import EXAMPLES, make_world, worlds
+from worlds import examples, make_world, worlds
 
 
 def suboptimality(world, info, tasks):
@@ -14,7 +14,7 @@ def suboptimality(world, info, tasks):
     return (info.objective - best) / best
 
 
-@settings(max_examples=int(220 * EXAMPLES))
+@examples(120)
 @given(world=worlds())
 def test_random_networks_end_at_the_pooled_optimum(world):
     live = world.session()
@@ -25,7 +25,7 @@ def test_random_networks_end_at_the_pooled_optimum(world):
     assert info.gap >= off - 1e-8  # Clarabel's own accuracy
 
 
-@settings(max_examples=int(40 * EXAMPLES))
+@examples(40)
 @given(world=worlds(max_nodes=6))
 def test_the_gap_covers_the_suboptimality_long_before_convergence(world):
     live = world.session()

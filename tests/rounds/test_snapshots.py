@@ -2,12 +2,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dtsvm import Network, Session
 from dtsvm.kernel import compiled
 from dtsvm.rounds.snapshots import Snapshots
+from worlds import examples
 
 CONSTANTS = compiled.constants()
 STEPS, N_SHOWN = int(CONSTANTS["STEPS"]), int(CONSTANTS["N_SHOWN"])
@@ -20,7 +21,7 @@ def products(moves):
     return np.concatenate([np.zeros(N_SHOWN), pairs])
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.integers(0, 10**6), st.integers(1, 2))
 def test_a_leap_lands_at_the_limit_of_an_iteration_with_few_directions(seed, n_modes):
     """Snapshots of z ← z* + Σ cᵢ rᵢᵏ dᵢ."""

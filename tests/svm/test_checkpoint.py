@@ -29,22 +29,24 @@ def bits(live):
 RESUME = """
 import sys
 from dtsvm import Session
-live = Session.load(sys.argv[1])
-live.run(rounds=int(sys.argv[3]))
-live.save(sys.argv[2])
+for path in sys.argv[2:]:
+    live = Session.load(path)
+    live.run(rounds=int(sys.argv[1]) - len(live.history))
+    live.save(path)
 """
 
 
-@pytest.mark.parametrize("n", [100, 71, 80, 140])  # also amid the snapshots for a leap
-def test_save_load_in_another_process_and_go_on_is_bit_identical(tmp_path, n):
+def test_save_load_in_another_process_and_go_on_is_bit_identical(tmp_path):
     straight = session()
     straight.run(rounds=200)
-    halfway = session()
-    halfway.run(rounds=n)
-    halfway.save(tmp_path / "half.npz")
-    files = tmp_path / "half.npz", tmp_path / "whole.npz"
-    subprocess.run([sys.executable, "-c", RESUME, *files, str(200 - n)], check=True)
-    assert bits(Session.load(tmp_path / "whole.npz")) == bits(straight)
+    paths = []
+    for n in (100, 71, 80, 140):  # also amid the snapshots for a leap
+        halfway = session()
+        halfway.run(rounds=n)
+        paths.append(tmp_path / f"{n}.npz")
+        halfway.save(paths[-1])
+    subprocess.run([sys.executable, "-c", RESUME, "200", *paths], check=True)
+    assert [bits(Session.load(path)) for path in paths] == [bits(straight)] * 4
 
 
 def test_everything_survives_the_disk(tmp_path):
@@ -116,7 +118,7 @@ path, wait = sys.argv[1], random.Random(1)
 expected = Session.load(path).history.tobytes()
 halfway = 0
 ready, tell = os.pipe()
-for _ in range(100):
+for _ in range(40):
     child = os.fork()
     if child == 0:
         live = Session.load(path)
@@ -141,7 +143,7 @@ def test_kill_9_during_save_never_leaves_an_unreadable_state(tmp_path):
     killer = subprocess.run(
         [sys.executable, "-c", KILL_SAVERS, path], check=True, capture_output=True, text=True
     )
-    assert int(killer.stdout) > 10  # kills did fall in the middle of a save
+    assert int(killer.stdout) > 4  # kills did fall in the middle of a save
 
 
 def test_a_place_that_cannot_be_written_is_said(tmp_path):

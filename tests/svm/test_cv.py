@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from dtsvm import DTSVMCV, Network, load_model, save_model
 from dtsvm.errors import DataError, ParameterError
-from worlds import EXAMPLES, random_network
+from worlds import examples, random_network
 
 
 def draw(seed=0, n_tasks=4, rows_a_task=24, p=4, turned=(), noise=0.4):
@@ -108,7 +108,7 @@ def test_every_holder_answers_and_agrees_with_the_network_to_the_tolerance():
         assert np.abs(own - whole).max() < 0.1 * np.abs(whole).mean()
 
 
-@settings(max_examples=int(50 * EXAMPLES), deadline=None)
+@examples(50)
 @given(seed=st.integers(0, 2**32 - 1), n_nodes=st.integers(2, 7))
 def test_spread_over_any_network_the_weights_are_those_of_pooled_rows(seed, n_nodes):
     rng = np.random.default_rng(seed)
@@ -123,7 +123,7 @@ def test_spread_over_any_network_the_weights_are_those_of_pooled_rows(seed, n_no
     np.testing.assert_allclose(f, g, atol=5e-3 * np.abs(g).max())
 
 
-@settings(max_examples=int(20 * EXAMPLES), deadline=None)
+@examples(20)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_nodes_that_are_each_a_task_of_their_own_choose_what_pooled_rows_choose(seed):
     rng = np.random.default_rng(seed)

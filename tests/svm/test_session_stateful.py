@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from dtsvm import Session
 from dtsvm.errors import NetworkError
 from reference import solve_pooled
-from worlds import EXAMPLES, World, random_network, rows
+from worlds import World, examples, random_network, rows
 
 TASKS = ("a", "b", "c")
 
@@ -209,7 +209,5 @@ class LiveTraining(RuleBasedStateMachine):
             assert set(self.live.tasks) == set(self._tasks())
 
 
-LiveTraining.TestCase.settings = settings(
-    max_examples=int(100 * EXAMPLES), stateful_step_count=16, deadline=None
-)
+LiveTraining.TestCase.settings = settings(examples(60), stateful_step_count=16)
 TestLiveTraining = LiveTraining.TestCase

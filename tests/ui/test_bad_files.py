@@ -435,7 +435,7 @@ def test_a_pipe_or_a_link_is_written_to_not_replaced(run, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     reader = subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE, text=True)
     run("predict", "model.json", "a.csv", "--out", "pipe")
-    said, _ = reader.communicate(timeout=60)
+    said, _ = reader.communicate(timeout=300)
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
     assert said == run("predict", "model.json", "a.csv").stdout
 

@@ -65,12 +65,12 @@ def test_a_signal_ends_every_agent(sign, tmp_path):
     demo = subprocess.Popen(
         [*DEMO, "--nodes", "2", "--out", str(site)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-    until = time.monotonic() + 60
+    until = time.monotonic() + 600
     while len(agents_of(site)) < 2:
         assert time.monotonic() < until
         time.sleep(0.1)
     demo.send_signal(sign)
-    _, errors = demo.communicate(timeout=60)
+    _, errors = demo.communicate(timeout=300)
     assert demo.returncode != 0
     assert b"Traceback" not in errors
     assert agents_of(site) == []

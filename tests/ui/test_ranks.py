@@ -75,15 +75,15 @@ def write_messy(folder, suffix):
 
 @needs_mpi
 @pytest.mark.parametrize(
-    ("suffix", "more"),
-    [(".parquet", ["--holdout", "0.2"]), (".parquet", ["--features", "dose,flag", "--raw"]),
-     (".csv", ["--class-weight", "balanced"]), (".npz", ["--raw", "--network", "ring"])],
+    ("n_ranks", "suffix", "more"),
+    [(3, ".parquet", ["--holdout", "0.2"]), (2, ".parquet", ["--features", "dose,flag", "--raw"]),
+     (2, ".csv", ["--class-weight", "balanced"]), (2, ".npz", ["--raw", "--network", "ring"])],
 )  # fmt: skip
 def test_ranks_that_read_their_own_rows_write_the_model_of_one_process(
-    tmp_path, monkeypatch, suffix, more
+    tmp_path, monkeypatch, n_ranks, suffix, more
 ):
     files = write_messy(tmp_path, suffix)
-    both(tmp_path, monkeypatch, 3, "train", *files, "--label", "sick", "--C", "0.1", *more)
+    both(tmp_path, monkeypatch, n_ranks, "train", *files, "--label", "sick", "--C", "0.1", *more)
 
 
 def write_counts(folder, suffix):
@@ -135,7 +135,7 @@ def test_a_bad_value_is_named_by_its_row_in_the_file(tmp_path):
     frame = pandas.read_parquet(tmp_path / "rows.parquet")
     frame.loc[333, "dose"] = np.inf
     frame.to_parquet(tmp_path / "rows.parquet", row_group_size=64)
-    code, _, err = run(3, DTSVM, "train", *files, "--label", "sick", "--C", "1", cwd=tmp_path)
+    code, _, err = run(2, DTSVM, "train", *files, "--label", "sick", "--C", "1", cwd=tmp_path)
     assert code == 1
     assert err.count("Error: rows.parquet, row 334: column 'dose' has inf, which is not a") == 1
 
@@ -149,7 +149,7 @@ def test_a_bad_value_is_named_by_its_row_in_the_file(tmp_path):
      (["inspect", "none.json"], 1, "none.json")],
 )  # fmt: skip
 def test_ranks_speak_once_whatever_is_asked(tmp_path, asked, code, words):
-    found, out, err = run(3, DTSVM, *asked, cwd=tmp_path)
+    found, out, err = run(2, DTSVM, *asked, cwd=tmp_path)
     assert found == code
     assert (out + err).count(words) == 1
 
@@ -186,7 +186,7 @@ def test_a_signal_ends_all_ranks_with_the_state_kept(tmp_path, sign):
     while not state.exists() and started.poll() is None:
         time.sleep(0.05)
     os.kill(started.pid, sign)
-    out, err = started.communicate(timeout=120)
+    out, err = started.communicate(timeout=300)
     assert started.returncode == 3, err
     assert out.count("interrupted") == 1
     assert err.count("Not converged: interrupted") == 1
@@ -236,7 +236,7 @@ def test_a_column_in_another_unit_at_one_node_is_refused_at_ranks_too(tmp_path):
     frame = pandas.read_parquet(tmp_path / "rows.parquet")
     frame.loc[frame["site"] == "s3", "age"] *= 1000
     frame.to_parquet(tmp_path / "rows.parquet")
-    code, _, err = run(3, DTSVM, *asked, cwd=tmp_path)
+    code, _, err = run(2, DTSVM, *asked, cwd=tmp_path)
     assert code == 1
     assert err.count("Error: Node s3 has 'age' about 1024 times as large as s0") == 1
 

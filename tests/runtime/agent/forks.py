@@ -4,6 +4,7 @@ import functools
 import multiprocessing
 import os
 import random
+import subprocess
 import sys
 
 from sites import Agents
@@ -54,7 +55,8 @@ class Fork:
 
     def wait(self, timeout=None):
         self.process.join(timeout)
-        assert self.process.exitcode is not None, f"process {self.pid} is still there"
+        if self.process.exitcode is None:
+            raise subprocess.TimeoutExpired(f"process {self.pid}", timeout)
 
 
 class ForkedAgents(Agents):

@@ -2,6 +2,7 @@
 
 import asyncio
 import csv
+import random
 import socket
 import subprocess
 import sys
@@ -16,17 +17,26 @@ from dtsvm.runtime.agent.site.config import Common, to_toml
 from dtsvm.svm.model_file import load_model
 
 PATIENT = {"round_seconds": 120.0, "start_seconds": 300.0, "evict_seconds": 600.0}
+# Only a failure takes as long: a busy machine may take minutes for what is done in a second.
+LONGEST_SECONDS = 600.0
+ANSWER_SECONDS = 60.0
+# The system gives ports above these to whoever connects, even between now and an agent's start.
+PORTS = range(10_000, 32_000)
 
 
 def free_ports(n):
     """Ports that were free a moment ago."""
-    sockets = [socket.socket() for _ in range(n)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
+    found = []
+    while len(found) < n:
+        with socket.socket() as one:
+            port = random.SystemRandom().choice(PORTS)
+            try:
+                one.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        if port not in found:
+            found.append(port)
+    return found
 
 
 def write_rows(path, X, y):
@@ -74,7 +84,7 @@ def make_site(folder, network, blocks, settings, *, through=None, couple=True, *
 def status(folder, name):
     """A node's status, or that of one that is not there."""
     try:
-        return asyncio.run(ask(folder / name, command="status"))
+        return asyncio.run(ask(folder / name, ANSWER_SECONDS, command="status"))
     except (NetworkError, OSError, TimeoutError):
         return {"round": 0, "is_settled": False, "nodes": 0, "refused": 0}
 
@@ -121,22 +131,28 @@ class Agents:
     def log(self, name):
         return (self.folder / f"{name}.log").read_text()
 
-    def wait_for(self, condition, seconds=120):
-        """Look again and again until something is so; fail if an agent dies meanwhile."""
+    def wait_for(self, condition, seconds=LONGEST_SECONDS):
+        """Look again and again until something is so, and return it; no agent may die meanwhile."""
         until = time.monotonic() + seconds
-        while not condition():
+        while not (found := condition()):
             for name, process in self.running.items():
                 assert process.poll() is None, self.log(name)
             assert time.monotonic() < until, {n: self.log(n)[-800:] for n in self.running}
             time.sleep(0.05)
+        return found
 
-    def settle(self, names, n=None, seconds=120):
-        """Wait until these have settled together, all knowing of `n` nodes."""
-        n = n or len(names)
+    def settle(self, names, best=None, seconds=LONGEST_SECONDS):
+        """Wait until these have settled together, knowing of nobody else.
+
+        Where silence is short until somebody counts as gone, a busy machine may make it so: then
+        wait until their models are those of a session, too.
+        """
 
         def is_so():
             found = [status(self.folder, name) for name in names]
-            return all(one["is_settled"] and one["nodes"] == n for one in found)
+            if not all(one["is_settled"] and one["nodes"] == len(names) for one in found):
+                return False
+            return best is None or farthest(self.folder, names, best) < 1e-3
 
         self.wait_for(is_so, seconds)
 
@@ -148,7 +164,7 @@ class Agents:
             process.terminate()
         for process in self.running.values():
             try:
-                process.wait(20)
+                process.wait(60)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()

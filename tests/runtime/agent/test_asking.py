@@ -4,8 +4,9 @@ import json
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from forks import ForkedAgents
 from meetings import Carrier, build, make_blocks
-from sites import Agents, make_site
+from sites import make_site
 
 from dtsvm import Network
 from dtsvm.runtime.agent.node import wire_pb2 as wire
@@ -152,11 +153,11 @@ def test_a_site_sees_all_processes_of_its_network(tmp_path):
     make_site(site, Network.line(NAMES), make_blocks(NAMES, ["one"]), {"C": 0.1, "tol": 1e-4})
     shy = site / "c" / "node.toml"
     shy.write_text('status = ["b"]\n' + shy.read_text())
-    with Agents(site) as agents:
+    with ForkedAgents(site) as agents:
         for name in NAMES:
             agents.start(name)
         agents.settle(NAMES)
-        words = [str(site / "a" / "node.toml"), "--network", "--seconds", "20"]
+        words = [str(site / "a" / "node.toml"), "--network", "--seconds", "200"]
         shown = CliRunner().invoke(status_command, words, env={"COLUMNS": "80"})
         assert shown.exit_code == 0, shown.output
         lines = {line.split()[0]: line for line in shown.output.splitlines()[1:] if line.split()}
@@ -166,5 +167,5 @@ def test_a_site_sees_all_processes_of_its_network(tmp_path):
         gone = agents.running.pop("d")
         gone.kill()
         gone.wait()
-        answer = asyncio.run(ask(site / "a", 20.0, command="ask", is_first=True))
+        answer = asyncio.run(ask(site / "a", 200.0, command="ask", is_first=True))
         assert answer["silent"] or np.isfinite(answer["answers"]["d"]["round"])

@@ -12,6 +12,7 @@ from dtsvm.runtime.agent.node.balance import N_LEVEL
 from dtsvm.runtime.agent.node.node import Node
 from dtsvm.runtime.agent.node.timing import Timing
 from dtsvm.runtime.agent.site.checkpoint import dump, restore
+from worlds import seeds
 
 EIGHT = [f"n{i}" for i in range(8)]
 AUTO = {"C": 1.0, "tol": 1e-4}
@@ -75,9 +76,7 @@ def test_agents_at_work_leap_at_the_first_check_after_a_change_and_it_comes_at_2
     assert wave.total[N_LEVEL] == 8  # all had their snapshots
 
 
-@pytest.mark.parametrize(
-    "seed", [0, 1, 2, *(pytest.param(s, marks=pytest.mark.slow) for s in range(3, 8))]
-)
+@pytest.mark.parametrize("seed", seeds(4))
 def test_loss_and_deaths_while_balancing_still_end_at_the_pooled_optimum(seed):
     rng = np.random.default_rng(seed)
     network = Network.random(EIGHT, degree=0.5, seed=seed)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from damage import mutations
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from meetings import Carrier, build, make_blocks
 
@@ -9,7 +9,7 @@ from dtsvm import Network
 from dtsvm.problem import Settings
 from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.node import Node
-from worlds import EXAMPLES
+from worlds import EXAMPLES, examples
 
 NAMES = ["a", "b", "c"]
 
@@ -134,7 +134,7 @@ def test_ten_thousand_malformed_messages_change_nothing(pair):
     arrays = fingerprint(node)[3]
     counted = [0]
 
-    @settings(max_examples=int(700 * EXAMPLES))
+    @examples(700)
     @given(st.lists(st.one_of(st.binary(max_size=300), mutations(head)), min_size=15, max_size=15))
     def attack(batch):
         for data in batch:

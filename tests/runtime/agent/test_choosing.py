@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from choosers import FAMILIES, PRICES, Room, agents, make_chooser, memory
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from meetings import make_blocks
 
@@ -14,7 +14,7 @@ from dtsvm.runtime.agent.node.chooser import PROTOCOL, know
 from dtsvm.runtime.agent.node.lanes import lane_names, make_lanes
 from dtsvm.runtime.agent.site.standing import dump_lanes, read_lanes
 from dtsvm.select import best_bias, finding_bias
-from worlds import EXAMPLES
+from worlds import examples
 
 TOL = 1e-5  # the choice moves by less than what is asked for below
 
@@ -46,7 +46,7 @@ def test_three_nodes_choose_what_memory_chooses():
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=int(3 * EXAMPLES))
+@examples(3)
 def test_random_worlds_choose_what_memory_chooses(seed):
     """Networks, tasks that are not everywhere, one class at a node, few rows."""
     rng = np.random.default_rng(seed)
@@ -210,7 +210,7 @@ def test_more_than_can_be_read_is_not_kept():
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=int(50 * EXAMPLES))
+@examples(50)
 def test_the_bias_found_by_counting_is_the_best(seed):
     rng = np.random.default_rng(seed)
     n, n_groups, n_nodes = rng.integers(1, 40), rng.integers(1, 6), rng.integers(1, 4)

@@ -6,6 +6,7 @@ import time
 import numpy as np
 from click.testing import CliRunner
 from meetings import make_blocks
+from sites import LONGEST_SECONDS
 
 from dtsvm import DTSVMCV, Network, load_model
 from dtsvm.runtime.agent.process.children import Children, free_addresses
@@ -24,7 +25,7 @@ def write_site(site, network, blocks):
 
 
 def wait_until(children, is_so):
-    until = time.monotonic() + 240.0
+    until = time.monotonic() + LONGEST_SECONDS
     while time.monotonic() < until:
         children.check()
         found = children.statuses()

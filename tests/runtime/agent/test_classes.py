@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from forks import ForkedAgents
+from hypothesis import given
 from hypothesis import strategies as st
 from meetings import Carrier, build, make_blocks, make_session
 from scipy.sparse import csr_array
-from sites import Agents, free_ports, status
+from sites import free_ports, status
 from sklearn.svm import SVC
 from test_preparing import FEATURES, SITES, answers, three_sites
 
@@ -31,7 +32,7 @@ from dtsvm.runtime.agent.site.site import Site
 from dtsvm.svm.model_file import read_model, save_model
 from dtsvm.ui import main
 from reference import solve_kinds
-from worlds import EXAMPLES
+from worlds import examples
 
 MARK = {"north": ",", "south": ";", "west": "\t", "new": ","}
 TASKS = {"one": ("u", "v", "w"), "two": ("u", "w", "x"), "pair": ("u", "v")}
@@ -171,7 +172,7 @@ def test_three_messy_files_of_three_classes_with_weights_equal_pooled_scikit_lea
         toml.write_text('class_weight = "balanced"\n' + text)
     (tmp_path / "new.csv").write_text(with_outcome("new"))
     classes, values = pooled_decisions(tmp_path, balanced=True)
-    with Agents(site) as agents:
+    with ForkedAgents(site) as agents:
         for name in SITES:
             agents.start(name)
         agents.settle(SITES)
@@ -203,7 +204,7 @@ def test_three_agents_say_how_likely_three_classes_are_and_how_good_they_are(tmp
         text = toml.read_text().replace('labels = ["no", "yes"]', "").replace("1e-06", "1e-03")
         text = text.replace('label = "readmitted"', 'label = "outcome"')
         toml.write_text("probability = true\nholdout = 0.25\n" + text)
-    with Agents(site) as agents:
+    with ForkedAgents(site) as agents:
         for name in SITES:
             agents.start(name)
         agents.settle(SITES)
@@ -301,7 +302,7 @@ def test_a_mixed_bias_is_regularised_at_agents_as_in_memory():
     np.testing.assert_allclose(nodes[2].certified("two").sum(axis=0), whole, atol=1e-5)
 
 
-@settings(max_examples=max(int(3 * EXAMPLES), 1))
+@examples(3)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["task", "common", "mixed"]), st.booleans())
 def test_random_agents_of_several_classes_end_at_the_objective_of_memory(seed, bias, is_sparse):
     rng = np.random.default_rng(seed)

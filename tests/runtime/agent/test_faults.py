@@ -6,10 +6,10 @@ from dtsvm import Network
 from dtsvm.errors import ModelFileError
 from dtsvm.runtime.agent.node.node import MOST_LEAD, Timing
 from dtsvm.runtime.agent.site.checkpoint import dump, restore
+from worlds import seeds
 
 TEN = [f"n{i}" for i in range(10)]
 LOSSY = {**FIXED, "tol": 1e-5}
-SEEDS = [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 20))]
 
 
 def revive(carrier, network, blocks, name, checkpoint, incarnation, settings=FIXED):
@@ -28,7 +28,7 @@ def revive(carrier, network, blocks, name, checkpoint, incarnation, settings=FIX
     return node
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", seeds(8))
 def test_loss_and_every_agent_killed_once_still_end_at_the_pooled_optimum(seed):
     rng = np.random.default_rng(seed)
     network = Network.random(TEN, degree=0.4, seed=seed)

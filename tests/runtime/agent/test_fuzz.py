@@ -17,7 +17,7 @@ from dtsvm.runtime.agent.process.process import ask
 from dtsvm.runtime.agent.site.certificates import make_certificate
 from dtsvm.svm.model_file import load_model
 
-N_MESSAGES, N_WINDOWS = 10_000, 20
+N_MESSAGES, N_WINDOWS = 4_000, 8
 ENDLESS = {**FIXED, "tol": 1e-300}
 SITE = 0x0ABC  # the network's id in `make_site`
 

@@ -11,7 +11,7 @@ from sites import farthest, make_site, status
 from dtsvm import Network
 from dtsvm.runtime.agent.site.checkpoint import kept_round
 from dtsvm.svm.model_file import load_model
-from worlds import EXAMPLES
+from worlds import seeds
 
 TEN = [f"n{i}" for i in range(10)]
 SETTINGS = {"C": 0.1, "tol": 1e-8}
@@ -51,7 +51,7 @@ def kill_and_revive_each(agents, folder, rng):
     return had
 
 
-@pytest.mark.parametrize("seed", range(max(1, int(EXAMPLES))))
+@pytest.mark.parametrize("seed", seeds(1))
 def test_loss_and_every_process_killed_once_still_end_at_the_pooled_optimum(seed, tmp_path):
     rng = np.random.default_rng(seed)
     network = Network.random(TEN, degree=0.4, seed=seed)
@@ -64,7 +64,7 @@ def test_loss_and_every_process_killed_once_still_end_at_the_pooled_optimum(seed
         had = kill_and_revive_each(agents, tmp_path, rng)
         assert sorted(had) == TEN
         assert agents.n_started == 20
-        agents.settle(TEN)
+        agents.settle(TEN, cold(network, blocks, SETTINGS))
         away = farthest(tmp_path, TEN, cold(network, blocks, SETTINGS))
         rounds = [status(tmp_path, name)["round"] for name in TEN]
         print(f"seed {seed}: {away:.1e} from the pooled optimum after {max(rounds)} rounds")

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from sites import Agents, free_ports, status
+from forks import ForkedAgents
+from sites import free_ports, status
 
 from dtsvm.data import frame_records
 from dtsvm.data.sample import read_site
@@ -284,7 +285,7 @@ def test_three_agents_with_messy_files_end_where_the_command_line_ends(tmp_path,
     assert done.exit_code == 0, done.output
     (tmp_path / "new.csv").write_bytes(read_site("new"))
     expected = answers("model.json")
-    with Agents(site) as agents:
+    with ForkedAgents(site) as agents:
         for name in SITES:
             agents.start(name)
         agents.settle(SITES)
@@ -319,7 +320,7 @@ def test_told_to_prepare_all_agree_anew_even_if_one_is_killed_at_once(tmp_path):
     def plans():
         return [read_model(site / name / "model.json").preparation for name in SITES]
 
-    with Agents(site) as agents:
+    with ForkedAgents(site) as agents:
         for name in SITES:
             agents.start(name)
         agents.settle(SITES)
@@ -345,7 +346,7 @@ def test_agents_say_by_name_what_does_not_go_together(tmp_path):
     rows.to_csv(path, sep="\t", index=False)
     toml = tmp_path / "site" / "west" / "node.toml"
     toml.write_text(toml.read_text().replace('"creatinine", ', ""))
-    with Agents(tmp_path / "site") as agents:
+    with ForkedAgents(tmp_path / "site") as agents:
         for name in SITES:
             agents.start(name)
         sentence = "Node west has no column 'creatinine'; north has it as a number."

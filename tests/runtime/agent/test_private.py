@@ -97,8 +97,7 @@ def kill_at_work(agents, folder, n_kills, every):
     chance, begun = random.Random(0), dict.fromkeys(RING.nodes, 0)
     step, n_middle, n_early = every // n_kills, 0, 0
     for _ in range(n_kills):
-        agents.wait_for(lambda: at_work(folder, begun, every, step))
-        name = chance.choice(at_work(folder, begun, every, step))
+        name = chance.choice(agents.wait_for(lambda: at_work(folder, begun, every, step)))
         time.sleep(chance.uniform(0.0, 0.3))
         agents.running[name].kill()
         agents.running[name].wait()
@@ -134,7 +133,7 @@ def test_three_processes_killed_again_and_again_spend_no_more_than_their_budget(
         for name in RING.nodes:
             agents.start(name)
         n_middle, n_early = kill_at_work(agents, folder, n_kills, every)
-        agents.settle(list(RING.nodes), seconds=120 + 20 * n_kills)
+        agents.settle(list(RING.nodes))
         told = [status(folder, name)["privacy"] for name in RING.nodes]
     assert [one["spent"] for one in told] == [every] * 3
     assert len({one.get("C") for one in told}) == 1

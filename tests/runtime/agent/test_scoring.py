@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from sites import Agents
+from forks import ForkedAgents
 from sklearn.metrics import roc_auc_score
 from test_preparing import SITES, three_sites
 
@@ -81,7 +81,7 @@ def test_three_agents_say_how_good_they_are_on_rows_held_out(tmp_path):
     for name in SITES:
         path = site / name / "node.toml"
         path.write_text("holdout = 0.2\n" + path.read_text())
-    with Agents(site) as agents:
+    with ForkedAgents(site) as agents:
         for name in SITES:
             agents.start(name)
         agents.settle(SITES)

@@ -3,7 +3,8 @@
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from sites import Agents, status
+from forks import ForkedAgents
+from sites import status
 from test_preparing import SITES, meet, table, talk, three_sites
 
 from dtsvm.errors import NetworkError
@@ -138,7 +139,7 @@ def test_agents_told_to_unlink_while_they_agree_go_on_without_even_if_killed(tmp
         assert done.exit_code == 0, done.output
         assert f"Node '{name}' is linked to node 'west' no more." in done.stdout
 
-    with Agents(site) as agents:
+    with ForkedAgents(site) as agents:
         for name in SITES:
             agents.start(name)
         sentence = "Node west has no column 'creatinine'"

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,22 @@ def run(n_ranks, *command, seconds=300, **options):
         os.killpg(process.pid, 9)
         raise
     return process.returncode, out, err
+
+
+def is_there(pid):
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def wait_until_gone(pids):
+    """Wait until none of these processes is there; only a failure takes a minute."""
+    until = time.monotonic() + 60
+    while left := [pid for pid in pids if is_there(pid)]:
+        assert time.monotonic() < until, f"processes {left} are still there"
+        time.sleep(0.05)
 
 
 def run_python(n_ranks, *arguments, **options):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from launch import needs_mpi, run_python, start
+from launch import needs_mpi, run_python, start, wait_until_gone
 
 from dtsvm.errors import ModelFileError
 from dtsvm.svm import DTSVM
@@ -73,14 +73,12 @@ def test_a_rank_killed_in_training_ends_all_and_leaves_a_whole_checkpoint(tmp_pa
         proxy = listed[0]
         ranks = Path(f"/proc/{proxy}/task/{proxy}/children").read_text().split()
         os.kill(int(ranks[-1]), signal.SIGKILL)
-        began = time.monotonic()
-        process.communicate(timeout=60)
-        took = time.monotonic() - began
+        process.communicate(timeout=300)
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode != 0
-    assert not any(Path(f"/proc/{rank}").exists() for rank in ranks), took
+    wait_until_gone(ranks)
     done = subprocess.run(
         [DTSVM_COMMAND, *asked, "--max-rounds", "3", "--out", "model.json"], cwd=tmp_path,
         capture_output=True, text=True, check=False,

@@ -9,7 +9,7 @@ from dtsvm.ui.page.app import COOKIE
 @pytest.fixture
 def ask(served):
     def call(method, path, body=None, *, token=None, kind="application/json"):
-        line = http.client.HTTPConnection(served.host, served.port, timeout=10)
+        line = http.client.HTTPConnection(served.host, served.port, timeout=120)
         headers = {"content-type": kind}
         if token:
             headers["cookie"] = f"{COOKIE}-{served.port}={token}"
@@ -90,7 +90,7 @@ def test_a_page_that_only_looks_changes_nothing(ask, served, scene):
 
 
 def test_the_stream_sends_whole_frames_and_then_only_new_rounds(served, scene):
-    line = http.client.HTTPConnection(served.host, served.port, timeout=10)
+    line = http.client.HTTPConnection(served.host, served.port, timeout=120)
     line.request("GET", "/frames", headers={"cookie": f"{COOKIE}-{served.port}={served.token}"})
     answer = line.getresponse()
     frames = []

@@ -9,7 +9,7 @@ import pytest
 def page(chromium, served):
     """The demo's page; console errors and requests that leave loopback fail the test."""
     context = chromium.new_context(viewport={"width": 1280, "height": 1000})
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(120_000)
     opened = context.new_page()
     wrong, asked = [], []
     opened.on("console", lambda line: wrong.append(line.text) if line.type == "error" else None)

@@ -14,7 +14,7 @@ def suboptimality(world, info, tasks):
     return (info.objective - best) / best
 
 
-@examples(120)
+@examples(220)
 @given(world=worlds())
 def test_random_networks_end_at_the_pooled_optimum(world):
     live = world.session()

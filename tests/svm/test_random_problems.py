@@ -49,7 +49,7 @@ def pooled(X, y, task, node, weight, settings):
 
 @pytest.mark.parametrize("block", seeds(10))
 def test_the_network_ends_at_the_independent_solvers_optimum(block):
-    for seed in range(10 * block, 10 * block + 10):
+    for seed in range(20 * block, 20 * block + 20):
         rng = np.random.default_rng(seed)
         network, X, y, task, node = problem(rng)
         weight = rng.exponential(size=len(y)) if rng.random() < 0.5 else np.ones(len(y))

@@ -209,5 +209,5 @@ class LiveTraining(RuleBasedStateMachine):
             assert set(self.live.tasks) == set(self._tasks())
 
 
-LiveTraining.TestCase.settings = settings(examples(60), stateful_step_count=16)
+LiveTraining.TestCase.settings = settings(examples(100), stateful_step_count=16)
 TestLiveTraining = LiveTraining.TestCase

@@ -1,9 +1,9 @@
 """Candidates trained over the network: lanes side by side, each until it is certified.
 
-A lane is one candidate on one set of rows. Lanes whose rows are as long as each other's share a
-session and its set-up, whatever their family, the rows of one under those of another: with company
-a lane has one agent a node, on lifted rows; alone, one a node and task. A session takes so many
-that its rows and numbers stay within a few megabytes.
+A lane is one candidate on one set of rows. Lanes whose rows are as long as each other's are a batch
+and share its set-up (`opening`), whatever their family, the rows of one under those of another:
+with company a lane has one agent a node, on lifted rows; alone, one a node and task. A batch takes
+so many that its rows and numbers stay within a few megabytes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["Lanes", "Progress"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-MOST = 60_000  # numbers in the estimates of one session
+MOST = 60_000  # numbers in the estimates of one batch
 
 
 class Trained(NamedTuple):
@@ -70,7 +70,7 @@ class Lanes:
     tol, max_rounds : float, int
         When a lane ends.
     n_threads : int
-        Sessions at a time.
+        Batches at a time.
     on_lane : callable, optional
         Hears of every candidate that is done.
     company : Alone

@@ -56,9 +56,14 @@ class Membership:
         """Return the task's agents by node, relays included."""
         return {node: tasks[task] for node, tasks in self.at.items() if task in tasks}
 
+    @property
+    def tasks(self) -> list[Any]:
+        """Every task there ever was, by rank."""
+        return list(self._task_rank)
+
     def tasks_of(self, agents: Ints) -> list[Any]:
         """Return the tasks of some agents."""
-        names = list(self._task_rank)
+        names = self.tasks
         return [names[rank] for rank in self.state.tables.agents["task"][agents].tolist()]
 
     def is_relay(self, agent: int) -> bool:

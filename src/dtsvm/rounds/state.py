@@ -167,9 +167,9 @@ class State:
         self.settings = settings
         self._touch()
 
-    def price(self, agents: Slots, C: float) -> None:
-        """Give some agents a C of their own, before they begin."""
-        self.tables.set(agents, replace(self.settings, C=C))
+    def price(self, agents: Slots, C: float | Floats) -> None:
+        """Give some agents a C of their own, or each its own, before they begin."""
+        self.tables.price(agents, C)
         self._touch()
 
     def pull_lightly(self) -> None:

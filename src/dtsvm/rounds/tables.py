@@ -84,6 +84,10 @@ class Tables:
         """Let agents go on with other settings."""
         self._write_settings(slots, settings)
 
+    def price(self, slots: Slots, C: float | Floats) -> None:
+        """Give agents another C."""
+        self.agents.open("C")[slots] = C
+
     def promote(self, relay: int) -> None:
         """Let a relay take part: from now on it counts."""
         self.agents.open("is_relay")[relay] = False

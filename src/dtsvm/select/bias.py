@@ -48,13 +48,14 @@ def best_bias(
     >>> best_bias(s, y, np.zeros(4, int), 1).tolist()  # anything from -3 to 1 does as well
     [0.0]
     """
-    c = np.ones(len(y)) if weight is None else weight
     bends = y - scores
+    if weight is None:
+        return _middle(bends, y, group, n_groups)
     order = _by_group(bends, group, n_groups)
     counts = np.bincount(group, minlength=n_groups)
     first = np.cumsum(counts) - counts
-    risen = np.concatenate([[0.0], np.cumsum(c[order])])
-    positive = np.bincount(group, c * (y > 0), n_groups)
+    risen = np.concatenate([[0.0], np.cumsum(weight[order])])
+    positive = np.bincount(group, weight * (y > 0), n_groups)
     slope = risen[1:] - np.repeat(risen[first] + positive, counts)  # right of every bend
     little = 1e-9 * np.repeat(risen[first + counts] - risen[first], counts)
     ends = np.concatenate([[-np.inf], bends[order], [np.inf]])
@@ -65,6 +66,17 @@ def best_bias(
     low = np.where(positive > 0, ends[np.minimum(first + falling + 1, len(ends) - 1)], -np.inf)
     high = np.where(level < counts, ends[np.minimum(first + level + 1, len(ends) - 1)], np.inf)
     return np.asarray(np.clip(0.0, np.minimum(low, high), high))
+
+
+def _middle(bends: Floats, y: Floats, group: Ints, n_groups: int) -> Floats:
+    """The same where all rows count alike: right of as many bends as there are positive rows."""
+    counts = np.bincount(group, minlength=n_groups)
+    positive = np.bincount(group, y > 0, n_groups).astype(np.int64)
+    ends = np.concatenate([[-np.inf], bends[_by_group(bends, group, n_groups)], [np.inf]])
+    place = np.cumsum(counts) - counts + positive
+    low = np.where(positive > 0, ends[place], -np.inf)
+    high = np.where(positive < counts, ends[place + 1], np.inf)
+    return np.asarray(np.clip(0.0, low, high))
 
 
 def _by_group(bends: Floats, group: Ints, n_groups: int) -> Ints:

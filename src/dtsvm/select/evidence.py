@@ -12,7 +12,7 @@ __all__ = ["losses", "slopes"]
 
 Floats = NDArray[np.float64]
 RIDGE = 1e-3
-STILL = 1e-9  # a step of this size is the last
+STILL = 1e-6  # a step of this size is the last: Newton's next would be its square
 
 
 def slopes(margins: Margins) -> Floats:

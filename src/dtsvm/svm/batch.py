@@ -1,4 +1,4 @@
-"""Lanes of one session: where their rows lie, whose they are, and what answers mean for tasks.
+"""Lanes of one batch: where their rows lie, whose they are, and what answers mean for tasks.
 
 An owner is who trains by itself: all tasks of a unit as one, on longer rows, or each of its tasks.
 """
@@ -31,7 +31,7 @@ class Unit(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """The rows of a session: which of the choice's, where in X, their labels ±1, whose each is.
+    """The rows of a batch: which of the choice's, where in X, their labels ±1, whose each is.
 
     `C` is of every owner; nobody who trains has rows of one class only.
     """

@@ -1,9 +1,9 @@
 """Candidates trained over the network: lanes side by side, each until it is certified.
 
-A lane is one candidate on one set of rows. Lanes whose rows are as long as each other's share a
-session and its set-up, whatever their family, the rows of one under those of another: with company
-a lane has one agent a node, on lifted rows; alone, one a node and task. A session takes so many
-that its rows and numbers stay within a few megabytes.
+A lane is one candidate on one set of rows. Lanes whose rows are as long as each other's are a batch
+and share its set-up (`opening`), whatever their family, the rows of one under those of another:
+with company a lane has one agent a node, on lifted rows; alone, one a node and task. A batch takes
+so many that its rows and numbers stay within a few megabytes.
 """
 
 from __future__ import annotations
@@ -25,14 +25,13 @@ from dtsvm.select import Candidate, Held, Job, Lift, best_bias, compact, first_a
 from dtsvm.svm.batch import Batch, Problem, Unit, laid
 from dtsvm.svm.company import Alone
 from dtsvm.svm.ends import join_lanes, sum_ends
-from dtsvm.svm.session import Session
-from dtsvm.svm.training import Training
+from dtsvm.svm.opening import Opened, Opener
 
 __all__ = ["Lanes", "Progress"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-MOST = 60_000  # numbers in the estimates of one session
+MOST = 60_000  # numbers in the estimates of one batch
 
 
 class Trained(NamedTuple):
@@ -71,7 +70,7 @@ class Lanes:
     tol, max_rounds : float, int
         When a lane ends.
     n_threads : int
-        Sessions at a time.
+        Batches at a time.
     on_lane : callable, optional
         Hears of every candidate that is done.
     company : Alone
@@ -93,6 +92,9 @@ class Lanes:
     stages: list[list[tuple[Candidate, Info]]] = field(default_factory=list)
     by_node: dict[Candidate, dict[Hashable, Floats]] = field(default_factory=dict)
     _lifted: dict[Any, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._opener = Opener(self.network, self.where[0], self.tol, self.others)
 
     def __call__(self, jobs: list[Job]) -> list[Floats]:
         """Train; what each node found by itself is kept in `by_node`, of lanes of all rows."""
@@ -187,19 +189,20 @@ class Lanes:
         whole[:, -1] = np.where(is_open, 0.0, np.sign(balance))
         everywhere = self._on_all_rows(batch.units)
         owners = batch.owners(everywhere)
-        nodes, own = self._nodes_of(owner, rows, whole, owners)
+        at, own = self._nodes_of(owner, rows, whole, owners)
         ended: list[Ended | None] = [None] * n
         if is_open.any():
             mine = is_open[owner]
             problem = problem if mine.all() else problem.of(mine)
-            session, ends = self._run(batch, problem)
-            _take(session, whole, (owners, nodes, own))
+            opened, ends = self._run(batch, problem)
+            _take(opened, whole, (owners, at, own))
             best = self._best_biases(problem, batch.scores(problem, whole))
             shift = np.where(is_open, best - whole[:, -1], 0.0)
             whole[:, -1] += shift
             own[:, :, -1] += shift[owners]
             for k, end in ends.items():
                 ended[k] = end
+        nodes = [self.network.nodes[v] for v in at.tolist()]
         return _Answers(whole, everywhere, nodes, own, ended)
 
     def _on_all_rows(self, units: Sequence[Unit]) -> Ints:
@@ -210,56 +213,34 @@ class Lanes:
 
     def _nodes_of(
         self, owner: Ints, rows: Ints, whole: Floats, owners: Ints
-    ) -> tuple[list[Hashable], Floats]:
-        """What every holder answers before training; not a number where a node is no holder."""
-        names, node = self.where
+    ) -> tuple[Ints, Floats]:
+        """Who holds rows of some owners, and what they answer before training; else not a number.
+
+        Nodes are places in the network.
+        """
         is_wanted = np.zeros(len(whole), bool)
         is_wanted[owners] = True
         mine = is_wanted[owner]
-        pairs = self.others.distinct(node[rows[mine]] * len(whole) + owner[mine])
+        node = self._opener.place[self.where[1][rows[mine]]]
+        pairs = self.others.distinct(node * len(whole) + owner[mine])
         at, k = np.divmod(pairs, len(whole))
         nodes = np.unique(at)
         own = np.full((len(nodes), len(owners), whole.shape[1]), np.nan)
         own[np.searchsorted(nodes, at), np.searchsorted(owners, k)] = whole[k]
-        return [names[v] for v in nodes.tolist()], own
+        return nodes, own
 
-    def _run(self, batch: Batch, problem: Problem) -> tuple[Session, dict[int, Ended]]:
-        """Run a session; return it and how its owners ended."""
-        session = self._open(batch, problem)
-        members, memory = session._need_rows()
-        session._place_relays_or_refuse()
-        ended = train_apart(memory, tol=self.tol, max_rounds=self.max_rounds)
-        first = np.array([part[0] for part in members.state.plan.parts], np.int64)
-        return session, dict(zip(members.tasks_of(first), ended, strict=True))
+    def _run(self, batch: Batch, problem: Problem) -> tuple[Opened, dict[int, Ended]]:
+        """Open a batch and train it; return it and how its owners ended."""
+        opened = self._open(batch, problem)
+        ended = train_apart(opened.memory, tol=self.tol, max_rounds=self.max_rounds)
+        state = opened.memory.state
+        first = np.array([part[0] for part in state.plan.parts], np.int64)
+        owners = opened.names[state.tables.agents["task"][first]].tolist()
+        return opened, dict(zip(owners, ended, strict=True))
 
-    def _open(self, batch: Batch, problem: Problem) -> Session:
-        """Open a session over rows where they lie: ½‖w‖² + C Σ hinge for every owner by itself."""
-        X, rows, at, y, owner, prices = problem
-        owners = self.others.distinct(owner)
-        place = np.zeros(len(prices), np.int64)
-        place[owners] = np.arange(len(owners))
-        index = place[owner]
-        tasks: list[Hashable] = owners.tolist()
-        session = Session(
-            self.network, C=float(prices[0]), common_reg=2.0, specific_reg=2.0, tol=self.tol,
-            relays="auto", n_jobs=1, engine="memory" if self.others.is_alone else "mpi",
-        )  # fmt: skip
-        nodes, node = self.where
-        session._enter_all(
-            Training(
-                X, at, tasks, index, nodes, node[rows],
-                dict.fromkeys(tasks, (-1.0, 1.0)), (y > 0).astype(np.int64),
-                [[task] for task in tasks], self._weight(rows),
-                held=self.others.held(node[rows] * len(tasks) + index), company=self.others,
-            )
-        )  # fmt: skip
-        members, _ = session._need_rows()
-        members.state.pull_lightly()
-        slots = members.state.tables.agents.used
-        price = prices[np.array(members.tasks_of(slots))]
-        for C in np.unique(price[price != prices[0]]).tolist():
-            members.state.price(slots[price == C], C)
-        return session
+    def _open(self, batch: Batch, problem: Problem) -> Opened:
+        """Let a batch's agents begin."""
+        return self._opener(problem, self.where[1][problem.rows], self._weight(problem.rows))
 
     def _weight(self, rows: Ints) -> Floats | None:
         return None if self.held.weight is None else self.held.weight[rows]
@@ -342,20 +323,14 @@ def _heard(
     ]  # fmt: skip
 
 
-def _take(session: Session, whole: Floats, holders: tuple[Ints, list[Hashable], Floats]) -> None:
-    """Read what a session's agents agreed on, and what each found that trains on all rows."""
-    members, _ = session._need_rows()
-    state = members.state
-    agents = state.plan.used[state.tables.agents["is_relay"][state.plan.used] == 0]
-    owner = np.array(members.tasks_of(agents))
-    common, specific = average(state).swapaxes(0, 1)
+def _take(opened: Opened, whole: Floats, holders: tuple[Ints, Ints, Floats]) -> None:
+    """Read what agents agreed on, and what each found that trains on all rows."""
+    memory, _, node, owner, slot = opened
     trained, first = np.unique(owner, return_index=True)
-    whole[trained] = common[agents[first]] + specific[agents[first]]
+    whole[trained] = average(memory.state)[slot[first]].sum(axis=1)
     wanted, nodes, own = holders
-    index = {k: i for i, k in enumerate(wanted.tolist())}
-    for v, node in enumerate(nodes):
-        held = members.at.get(node, {})
-        some = [(index[k], a) for k, a in held.items() if k in index]
-        if some:
-            places, slots = np.array(some).T
-            own[v, places] = state.estimate(slots).sum(axis=1)
+    is_wanted = np.zeros(len(whole), bool)
+    is_wanted[wanted] = True
+    mine = is_wanted[owner]
+    places = np.searchsorted(nodes, node[mine]), np.searchsorted(wanted, owner[mine])
+    own[places] = memory.state.estimate(slot[mine]).sum(axis=1)

@@ -96,7 +96,7 @@ def _task_models(
     pairs = lanes.others.distinct(held.task * len(nodes) + node)
     holders = [pairs[pairs // len(nodes) == t] % len(nodes) for t in range(len(tasks))]
     at = np.unique(pairs % len(nodes)).tolist() if is_refitted else []
-    mixed = {v: _mixed_at(chosen, lanes, nodes[v]) for v in at}
+    mixed = dict(zip(at, _mixed_at(chosen, lanes, [nodes[v] for v in at]), strict=True))
     found = []
     for t, task in enumerate(tasks):
         u = chosen.classifiers[t]
@@ -106,16 +106,20 @@ def _task_models(
     return tuple(found)
 
 
-def _mixed_at(chosen: Chosen, lanes: Lanes, node: Hashable) -> Floats:
-    """One node's own mixture for every task; the network's if no row of it trained with others."""
+def _mixed_at(chosen: Chosen, lanes: Lanes, nodes: list[Hashable]) -> Floats:
+    """Nodes' own mixtures, (node, task, p + 1); the network's if no row of one trained with others.
+
+    What a node does not have is not a number.
+    """
     share = chosen.found.weights * chosen.found.slopes
-    used = np.flatnonzero(share.any(axis=0)).tolist()
-    every = [lanes.by_node[chosen.candidates[m]].get(node) for m in used]
-    own = [(m, found) for m, found in zip(used, every, strict=True) if found is not None]
-    missing = [m for m, found in zip(used, every, strict=True) if found is None]
-    lacks = np.asarray(share[:, missing].any(axis=1))
-    parts = (np.where(share[:, m, None] != 0, share[:, m, None] * found, 0.0) for m, found in own)
-    return np.where(lacks[:, None], chosen.classifiers, sum(parts, start=np.zeros(1)))
+    nothing = np.full(chosen.classifiers.shape, np.nan)
+    mixed = np.zeros((len(nodes), *chosen.classifiers.shape))
+    for m in np.flatnonzero(share.any(axis=0)).tolist() if nodes else []:
+        own = lanes.by_node[chosen.candidates[m]]
+        found = np.stack([own.get(node, nothing) for node in nodes])
+        part = share[:, m, None]
+        mixed += np.where(part != 0, part * found, 0.0)
+    return np.where(np.isnan(mixed), chosen.classifiers, mixed)
 
 
 def joined(*lanes: Lanes) -> Info:

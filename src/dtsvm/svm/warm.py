@@ -18,7 +18,9 @@ from dtsvm.svm.batch import Batch, Problem, Unit
 from dtsvm.svm.company import Alone, find_company, mean_square
 from dtsvm.svm.cv import DTSVMCV
 from dtsvm.svm.lanes import Lanes
+from dtsvm.svm.opening import Opened
 from dtsvm.svm.session import Session
+from dtsvm.svm.training import Training
 
 __all__ = ["LiveChoice"]
 
@@ -51,7 +53,20 @@ class WarmLanes(Lanes):
             [Unit(k, candidate, *lane) for lane in lanes] for k, (candidate, lanes) in jobs.items()
         ]
 
-    def _open(self, batch: Batch, problem: Problem) -> Session:
+    def _open(self, batch: Batch, problem: Problem) -> Opened:
+        """Go on with a candidate's session, told what changed, or begin one."""
+        session = self._session(batch, problem)
+        session._place_relays_or_refuse()
+        members, memory = session._need_rows()
+        agents = members.state.tables.agents
+        slot = agents.used[agents["is_relay"][agents.used] == 0]
+        place = {node: v for v, node in enumerate(self.network.nodes)}
+        at = {a: place[node] for node, tasks in members.at.items() for a in tasks.values()}
+        node = np.array([at[a] for a in slot.tolist()], np.int64)
+        names = np.array(members.tasks, np.int64)
+        return Opened(memory, names, node, names[agents["task"][slot]], slot)
+
+    def _session(self, batch: Batch, problem: Problem) -> Session:
         X, rows, _, y, owner, _ = problem
         marks = 2 * self.numbers[rows] + (y > 0)
         places = self._by_agent(rows, owner)
@@ -73,8 +88,32 @@ class WarmLanes(Lanes):
                     session.leave(node=v, task=task, allow_split=True)
             _cut_nodes(session, self.network)
         else:
-            session = super()._open(batch, problem)
+            session = self._begin(problem)
         self.kept[key] = _Kept(session, {agent: marks[at] for agent, at in places.items()})
+        return session
+
+    def _begin(self, problem: Problem) -> Session:
+        """Open a session over rows where they lie: ½‖w‖² + C Σ hinge for every owner by itself."""
+        X, rows, at, y, owner, prices = problem
+        owners = self.others.distinct(owner)
+        place = np.zeros(len(prices), np.int64)
+        place[owners] = np.arange(len(owners))
+        index = place[owner]
+        tasks: list[Hashable] = owners.tolist()
+        session = Session(
+            self.network, C=float(prices[0]), common_reg=2.0, specific_reg=2.0, tol=self.tol,
+            relays="auto", n_jobs=1, engine="memory" if self.others.is_alone else "mpi",
+        )  # fmt: skip
+        nodes, node = self.where
+        session._enter_all(
+            Training(
+                X, at, tasks, index, nodes, node[rows],
+                dict.fromkeys(tasks, (-1.0, 1.0)), (y > 0).astype(np.int64),
+                [[task] for task in tasks], self._weight(rows),
+                held=self.others.held(node[rows] * len(tasks) + index), company=self.others,
+            )
+        )  # fmt: skip
+        session._need_rows()[0].state.pull_lightly()
         return session
 
     def _by_agent(self, rows: Ints, owner: Ints) -> dict[Agent, Ints]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 
 import pytest
 from test_transport import certified, knock, listening
@@ -10,7 +11,7 @@ from dtsvm.runtime.agent.node.entry import Entry
 from dtsvm.runtime.agent.node.identity import Nameless
 from dtsvm.runtime.agent.node.refuse import ROSTER_BYTES, Refused, read_roster
 from dtsvm.runtime.agent.node.roster import Roster
-from dtsvm.runtime.agent.process import transport
+from dtsvm.runtime.agent.process import metrics, transport
 from dtsvm.runtime.agent.process.stream import BURST_SECONDS, SHARE, Limits, Stream
 from dtsvm.runtime.agent.process.transport import MOST_PENDING
 from dtsvm.runtime.agent.process.trouble import have_descriptors
@@ -66,6 +67,27 @@ def test_who_says_nothing_is_given_up(network, monkeypatch, has_certificates):
                 await asyncio.sleep(0.01)
 
     asyncio.run(meet())
+
+
+def test_who_asks_monitoring_and_says_nothing_takes_no_descriptors():
+    async def meet():
+        server = await metrics.serve("127.0.0.1:0", lambda: {}, lambda: "")
+        port = server.sockets[0].getsockname()[1]
+        before, strangers = len(os.listdir("/proc/self/fd")), await silent(port, 200)
+        await asyncio.sleep(0.2)
+        more = len(os.listdir("/proc/self/fd")) - before - len(strangers)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /health HTTP/1.1\r\n\r\n")
+        answer = await asyncio.wait_for(reader.read(), 30)
+        for one in (writer, *strangers):
+            one.transport.abort()
+        server.close()
+        return more, answer
+
+    have_descriptors()
+    more, answer = asyncio.run(meet())
+    assert more <= metrics.MOST_WAITING
+    assert answer.endswith(b"well\n")
 
 
 def test_a_handshake_of_a_byte_now_and_then_is_given_up(network, monkeypatch):

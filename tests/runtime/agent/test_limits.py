@@ -71,7 +71,7 @@ def test_who_says_nothing_is_given_up(network, monkeypatch, has_certificates):
 
 def test_who_asks_monitoring_and_says_nothing_takes_no_descriptors():
     async def meet():
-        server = await metrics.serve("127.0.0.1:0", lambda: {}, lambda: "")
+        server = await metrics.serve("127.0.0.1:0", dict, str)
         port = server.sockets[0].getsockname()[1]
         before, strangers = len(os.listdir("/proc/self/fd")), await silent(port, 200)
         await asyncio.sleep(0.2)
@@ -82,6 +82,7 @@ def test_who_asks_monitoring_and_says_nothing_takes_no_descriptors():
         for one in (writer, *strangers):
             one.transport.abort()
         server.close()
+        await asyncio.sleep(0.2)
         return more, answer
 
     have_descriptors()

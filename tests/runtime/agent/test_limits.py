@@ -11,9 +11,9 @@ from dtsvm.runtime.agent.node.entry import Entry
 from dtsvm.runtime.agent.node.identity import Nameless
 from dtsvm.runtime.agent.node.refuse import ROSTER_BYTES, Refused, read_roster
 from dtsvm.runtime.agent.node.roster import Roster
-from dtsvm.runtime.agent.process import metrics, transport
+from dtsvm.runtime.agent.process import door, metrics, transport
+from dtsvm.runtime.agent.process.door import MOST_PENDING
 from dtsvm.runtime.agent.process.stream import BURST_SECONDS, SHARE, Limits, Stream
-from dtsvm.runtime.agent.process.transport import MOST_PENDING
 from dtsvm.runtime.agent.process.trouble import have_descriptors
 from dtsvm.runtime.agent.site.certificates import make_authority
 
@@ -51,6 +51,65 @@ def test_a_thousand_silent_strangers_do_not_keep_a_neighbour_out(network):
     heard, most = asyncio.run(meet())
     assert ("a", b"hello") in heard
     assert 0 < most <= MOST_PENDING
+
+
+def test_silent_strangers_take_few_descriptors_however_fast_they_come(network):
+    async def meet():
+        async with listening(network["b"]) as server:
+            before, most, strangers = len(os.listdir("/proc/self/fd")), 0, []
+            for _ in range(20):
+                strangers += await silent(server.port, 50)
+                most = max(most, len(os.listdir("/proc/self/fd")) - before - len(strangers))
+            for writer in strangers:
+                writer.transport.abort()
+            await asyncio.sleep(0.2)
+        return most
+
+    have_descriptors()
+    assert asyncio.run(meet()) <= MOST_PENDING + 2
+
+
+def begun(n, monkeypatch, then=None):
+    """How many of n that begin a handshake are asked for a certificate at once."""
+    n_asked = []
+
+    async def welcome(self, connection):
+        n_asked.append(connection.getpeername()[0])
+        connection.close()
+
+    async def meet():
+        async with listening(None) as server:
+            for _ in range(n):
+                _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+                writer.write(b"hello")
+                writer.close()
+                await asyncio.sleep(0)
+            return await then(server, n_asked) if then else len(n_asked)
+
+    monkeypatch.setattr(transport.Transport, "_welcome", welcome)
+    return asyncio.run(meet())
+
+
+def test_no_more_handshakes_are_begun_than_is_fair(monkeypatch):
+    monkeypatch.setattr(door, "PACE", 1.0)
+    assert 1 <= begun(40, monkeypatch) < 20
+
+
+def test_who_comes_again_and_again_keeps_out_nobody_at_another_address(monkeypatch):
+    monkeypatch.setattr(door, "PACE", 2.0)
+
+    async def then(server, asked):
+        n_before = len(asked)
+        _, writer = await asyncio.open_connection(
+            "127.0.0.1", server.port, local_addr=("127.0.0.2", 0)
+        )
+        writer.write(b"hello")
+        while len(asked) < n_before + 2:  # the next, or the one after that if it was on its way
+            await asyncio.sleep(0.02)
+        writer.close()
+        return asked[n_before:]
+
+    assert "127.0.0.2" in begun(40, monkeypatch, then)
 
 
 @pytest.mark.parametrize("has_certificates", [True, False])

@@ -17,6 +17,7 @@ import argparse
 import asyncio
 import contextlib
 import functools
+import logging
 import ssl
 import subprocess
 import sys
@@ -79,6 +80,8 @@ def _context(home: Path) -> ssl.SSLContext:
 
 async def _pour(writer: asyncio.StreamWriter) -> None:
     for _ in range(FLOOD // PIECE):
+        if writer.is_closing():
+            return
         writer.write(bytes(PIECE))
         await writer.drain()
     writer.close()
@@ -123,6 +126,7 @@ async def slow(port: int, _: Path) -> None:
 async def attack(kind: str, port: int, folder: Path) -> None:
     """Be all strangers of one kind; whoever is cut off comes again."""
     have_descriptors()
+    logging.getLogger("asyncio").setLevel(logging.ERROR)  # it is cut off all the time
     print("here", flush=True)
 
     async def again() -> None:

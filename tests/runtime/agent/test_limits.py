@@ -5,8 +5,10 @@ import contextlib
 import os
 
 import pytest
+from meetings import make_blocks, make_node
 from test_transport import certified, knock, listening
 
+from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.entry import Entry
 from dtsvm.runtime.agent.node.identity import Nameless
 from dtsvm.runtime.agent.node.refuse import ROSTER_BYTES, Refused, read_roster
@@ -308,3 +310,13 @@ def test_no_two_entries_make_a_roster_too_long_for_a_message():
     assert roster.ByteSize() > ROSTER_BYTES
     with pytest.raises(Refused, match="an entry of more than 500000 bytes"):
         read_roster(roster, 7, Nameless())
+
+
+def test_a_neighbour_that_never_has_the_roster_does_not_have_it_packed_in_every_round(monkeypatch):
+    node = make_node("a", ["b"], make_blocks(["a", "b"], ["one"]))
+    n_packed, true = [], Roster.to_wire
+    monkeypatch.setattr(Roster, "to_wire", lambda self: n_packed.append(1) or true(self))
+    node.mail["b"].roster_digest = 5
+    told = [node.begin(float(now))["b"] for now in range(20)]
+    assert all(wire.Message.FromString(data).HasField("roster") for data in told)
+    assert len(n_packed) <= 1 + len({wire.Message.FromString(d).roster_digest for d in told})

@@ -10,8 +10,9 @@ from test_transport import certified, knock, listening
 
 from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.entry import Entry
+from dtsvm.runtime.agent.node.frugal import is_frugal
 from dtsvm.runtime.agent.node.identity import Nameless
-from dtsvm.runtime.agent.node.refuse import ROSTER_BYTES, Refused, read_roster
+from dtsvm.runtime.agent.node.refuse import PROTOCOL, ROSTER_BYTES, Refused, parse, read_roster
 from dtsvm.runtime.agent.node.roster import Roster
 from dtsvm.runtime.agent.process import door, metrics, transport
 from dtsvm.runtime.agent.process.door import MOST_PENDING
@@ -320,3 +321,35 @@ def test_a_neighbour_that_never_has_the_roster_does_not_have_it_packed_in_every_
     told = [node.begin(float(now))["b"] for now in range(20)]
     assert all(wire.Message.FromString(data).HasField("roster") for data in told)
     assert len(n_packed) <= 1 + len({wire.Message.FromString(d).roster_digest for d in told})
+
+
+def nested(field, content):
+    """A field that has more inside, as it travels."""
+    length, size = b"", len(content)
+    while size > 127:
+        length, size = length + bytes([size & 127 | 128]), size >> 7
+    return bytes([field << 3 | 2]) + length + bytes([size]) + content
+
+
+MANY = {
+    "values": nested(11, b"") * 60_000,
+    "sums": nested(13, b"") * 60_000,
+    "members": nested(12, nested(1, b"") * 60_000),
+    "tasks": nested(12, nested(1, nested(5, b"") * 60_000)),
+}
+
+
+@pytest.mark.parametrize("what", MANY)
+def test_empty_parts_without_end_are_counted_before_they_are_decoded(what, monkeypatch):
+    monkeypatch.setattr(wire, "Message", None)
+    with pytest.raises(Refused, match="too many parts"):
+        parse(MANY[what], 10**7)
+
+
+def test_as_much_as_is_legal_is_decoded():
+    held = tuple((f"t{i:04}".ljust(120, "x"), 0, 0, 0) for i in range(1000))
+    links = tuple((f"n{i:03}".ljust(60, "x"), True) for i in range(500))
+    some = {n: Entry(n, 1, 1, tasks=held, links=links, agreement=bytes(32)) for n in "abcdef"}
+    data = wire.Message(protocol=PROTOCOL, roster=Roster(some).to_wire()).SerializeToString()
+    assert len(parse(data, 10**7).roster.members) == len(some)
+    assert is_frugal(data[:-1], 10, ((12, 10), (1, 10_000)))  # what is cut is the decoder's

@@ -24,6 +24,7 @@ from dtsvm.runtime.agent.node.bench import Kept, Where
 from dtsvm.runtime.agent.node.calibrating import Unseen
 from dtsvm.runtime.agent.node.doubts import Doubts
 from dtsvm.runtime.agent.node.envelopes import Early, pack, read, written
+from dtsvm.runtime.agent.node.frugal import is_frugal
 from dtsvm.runtime.agent.node.knowing import know, place
 from dtsvm.runtime.agent.node.lanes import aspect, task_of
 from dtsvm.runtime.agent.node.masks import MOST, pairs
@@ -133,15 +134,14 @@ class Chooser:
         self.reasons[peer] = reason
 
     def _take(self, peer: str, data: bytes) -> None:
-        if len(data) > MOST_BYTES:
-            raise ValueError("too long")
+        if len(data) > MOST_BYTES or not is_frugal(data, MOST_PARTS + 20):
+            raise ValueError("too long, or too many parts")
         message = wire.Message.FromString(data)
-        if message.sender != peer or message.network != self.node.network:
-            raise ValueError("not for this node")
+        is_meant = message.sender == peer and message.network == self.node.network
+        if not is_meant or len(message.sums) > MOST_PARTS:
+            raise ValueError("not for this node, or too many parts")
         if message.roster_digest != self.epoch or peer not in self.node.present:
             return  # one of the two has news to hear first
-        if len(message.sums) > MOST_PARTS:
-            raise ValueError("too many parts")
         self._positions[peer] = position = int(message.round)
         if self.doubts.differ(peer, position, message.settings):
             self._steps = self.outcome = None

@@ -1,12 +1,14 @@
 """What strangers cost an agent: rounds a second while they are there, beside before and after.
 
-    python -m benchmarks.agent_strangers [--seconds 8]
+    python -m benchmarks.agent_strangers [--seconds 8] [KIND ...]
 
 Three agents with mutual TLS train; strangers turn to one of them from a process of their own:
 a thousand connections that say nothing, eight that send 58 MB each (as noise, then behind a
 handshake with a certificate of this network that is no neighbour's), two hundred that send a
-handshake of which a byte comes every second. Whoever is cut off comes again. The strangers use the
-same processors, so the same is first done to a port that takes everything: `elsewhere`.
+handshake of which a byte comes every second, fifty that send the beginning of one and are gone, and
+a neighbour that connects again and again, with its own certificate. Whoever is cut off comes again.
+The strangers use the same processors, so the same is first done to a port that takes everything:
+`elsewhere`.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import functools
+import logging
 import ssl
 import subprocess
 import sys
@@ -38,7 +42,9 @@ THREE = list("abc")
 SETTINGS = {"C": 0.01, "tol": 1e-300}
 TIMING = {"round_seconds": 1.0, "evict_seconds": 30.0, "start_seconds": 60.0}
 FLOOD, PIECE = 58_000_000, 65_536
-ATTACKS = {"silent": 1000, "noise": 8, "certified": 8, "slow": 200}
+ATTACKS = {"silent": 1000, "noise": 8, "certified": 8, "slow": 200, "hello": 50, "neighbour": 8}
+WITH_TLS = ("certified", "neighbour")  # a port that takes everything does not answer them
+AT_ONCE = ("hello", "neighbour")  # they do not wait before they come again
 
 
 # The strangers
@@ -59,30 +65,58 @@ async def noise(port: int, _: Path) -> None:
 
 async def certified(port: int, folder: Path) -> None:
     """Send a message of 58 MB with a certificate of the network."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    context.load_cert_chain(folder / "z" / "node.crt", folder / "z" / "node.key")
-    _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+    _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=_context(folder / "z"))
     writer.write(FLOOD.to_bytes(4, "big"))
     await _pour(writer)
 
 
+@functools.cache
+def _context(home: Path) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.load_cert_chain(home / "node.pem", home / "node.key")
+    return context
+
+
 async def _pour(writer: asyncio.StreamWriter) -> None:
     for _ in range(FLOOD // PIECE):
+        if writer.is_closing():
+            return
         writer.write(bytes(PIECE))
         await writer.drain()
     writer.close()
 
 
-async def slow(port: int, _: Path) -> None:
-    """Send a handshake, a byte a second."""
+@functools.cache
+def hello_bytes() -> bytes:
+    """How a handshake begins."""
     into, out = ssl.MemoryBIO(), ssl.MemoryBIO()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     with contextlib.suppress(ssl.SSLWantReadError):
         context.wrap_bio(into, out).do_handshake()
+    return out.read()
+
+
+async def hello(port: int, _: Path) -> None:
+    """Send the beginning of a handshake, wait for the answer, and be gone."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(hello_bytes())
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(reader.read(1), 0.2)
+    writer.transport.abort()
+
+
+async def neighbour(port: int, folder: Path) -> None:
+    """Connect with a neighbour's certificate, and be gone."""
+    _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=_context(folder / "a"))
+    writer.transport.abort()
+
+
+async def slow(port: int, _: Path) -> None:
+    """Send a handshake, a byte a second."""
     _, writer = await asyncio.open_connection("127.0.0.1", port)
-    for byte in out.read():
+    for byte in hello_bytes():
         writer.write(bytes([byte]))
         await writer.drain()
         await asyncio.sleep(1.0)
@@ -92,12 +126,14 @@ async def slow(port: int, _: Path) -> None:
 async def attack(kind: str, port: int, folder: Path) -> None:
     """Be all strangers of one kind; whoever is cut off comes again."""
     have_descriptors()
+    logging.getLogger("asyncio").setLevel(logging.ERROR)  # it is cut off all the time
+    print("here", flush=True)
 
     async def again() -> None:
         while True:
             with contextlib.suppress(OSError, ssl.SSLError):
                 await globals()[kind](port, folder)
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.0 if kind in AT_ONCE else 0.1)
 
     await asyncio.gather(*(again() for _ in range(ATTACKS[kind])))
 
@@ -124,6 +160,7 @@ class Watch:
 
     def __init__(self, folder: Path, pid: int, seconds: float) -> None:
         self.folder, self.pid, self.seconds = folder, pid, seconds
+        self.used = uses(pid)
 
     def speed(self) -> tuple[float, float]:
         """Rounds a second, and processor microseconds of each."""
@@ -137,16 +174,20 @@ class Watch:
     def beside(self, kind: str, port: int) -> tuple[float, float]:
         """The same while strangers turn to a port."""
         words = [sys.executable, "-m", "benchmarks.agent_strangers", "--as", kind, str(port)]
-        stranger = subprocess.Popen([*words, str(self.folder)])
+        stranger = subprocess.Popen([*words, str(self.folder)], stdout=subprocess.PIPE)
         try:
-            time.sleep(2.0)
-            return self.speed()
+            assert stranger.stdout is not None
+            stranger.stdout.readline()  # it is there
+            time.sleep(1.0)
+            found = self.speed()
+            self.used = uses(self.pid)
+            return found
         finally:
             stranger.kill()
             stranger.wait()
 
 
-def main(seconds: float) -> None:
+def main(seconds: float, kinds: list[str]) -> None:
     """Print a row for every kind of stranger."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "site"
@@ -162,22 +203,25 @@ def main(seconds: float) -> None:
                 for node in THREE:
                     agents.start(node)
                 agents.wait_for(lambda: status(folder, "b")["round"] > 100)
-                _table(agents, folder, ports["b"], sink, seconds)
+                _table(agents, folder, (ports["b"], sink), seconds, kinds)
         finally:
             swallower.kill()
             swallower.wait()
 
 
-def _table(agents: ForkedAgents, folder: Path, port: int, sink: int, seconds: float) -> None:
+def _table(
+    agents: ForkedAgents, folder: Path, ports: tuple[int, int], seconds: float, kinds: list[str]
+) -> None:
+    port, sink = ports
     pid = agents.running["b"].pid
     watch = Watch(folder, pid, seconds)
     print("                 rounds a second: µs each      memory")
     print("strangers          before    elsewhere     during      after    MB  descriptors  alive")
-    for kind, n in ATTACKS.items():
-        found = [watch.speed()]
-        found += [(0.0, 0.0)] if kind == "certified" else [watch.beside(kind, sink)]
+    for kind in kinds:
+        n, found = ATTACKS[kind], [watch.speed()]
+        found += [(0.0, 0.0)] if kind in WITH_TLS else [watch.beside(kind, sink)]
         found += [watch.beside(kind, port)]
-        memory, descriptors, _ = uses(pid)
+        memory, descriptors, _ = watch.used
         found += [watch.speed()]
         alive = all(one.poll() is None for one in agents.running.values())
         cells = "".join(f"{f'{speed:.0f}: {used:.0f}':>11}" for speed, used in found)
@@ -192,4 +236,6 @@ if __name__ == "__main__":
     else:
         parser = argparse.ArgumentParser()
         parser.add_argument("--seconds", type=float, default=8.0)
-        main(parser.parse_args().seconds)
+        parser.add_argument("kinds", nargs="*", default=list(ATTACKS), metavar="KIND")
+        given = parser.parse_args()
+        main(given.seconds, given.kinds)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from dtsvm.data.kinds import KIND_WORDS, Kind, join_kinds
-from dtsvm.data.sizes import Sizes, join_sizes, refuse_other_sizes
+from dtsvm.data.sizes import Sizes, are_exponents, join_sizes, refuse_other_sizes
 from dtsvm.errors import DataError, ParameterError, did_you_mean
 
 __all__ = ["ColumnSchema", "Schema", "absent_remedy", "agree_schemas", "split_unit"]
@@ -83,15 +84,18 @@ class ColumnSchema:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> ColumnSchema:
-        """Read what `to_dict` wrote."""
-        unit = content["unit"]
+        """Read what `to_dict` wrote; a ValueError for sizes that no numbers have."""
+        unit, exponent = content["unit"], int(content["exponent"])
+        sizes = Sizes(*map(int, content["sizes"])) if content.get("sizes") else None
+        if not are_exponents(exponent, *(sizes or ())):
+            raise ValueError(f"column {str(content['name'])[:40]!r} is larger than numbers are")
         return cls(
             str(content["name"]),
             Kind(content["kind"]),
             None if unit is None else str(unit),
             tuple(str(level) for level in content["levels"]),
-            int(content["exponent"]),
-            Sizes(*map(int, content["sizes"])) if content.get("sizes") else None,
+            exponent,
+            sizes,
         )
 
 
@@ -118,11 +122,15 @@ class Schema:
         """The columns' names, in order."""
         return tuple(column.name for column in self.columns)
 
+    @functools.cached_property
+    def _by_name(self) -> dict[str, ColumnSchema]:
+        return {column.name: column for column in reversed(self.columns)}
+
     def __getitem__(self, name: str) -> ColumnSchema:
-        return next(column for column in self.columns if column.name == name)
+        return self._by_name[name]
 
     def __contains__(self, name: str) -> bool:
-        return any(column.name == name for column in self.columns)
+        return name in self._by_name
 
     def __iter__(self) -> Iterator[ColumnSchema]:
         return iter(self.columns)
@@ -163,8 +171,11 @@ class Schema:
 
     @classmethod
     def from_dict(cls, content: list[dict[str, Any]]) -> Schema:
-        """Read what `to_dict` wrote."""
-        return cls(tuple(ColumnSchema.from_dict(entry) for entry in content))
+        """Read what `to_dict` wrote; a ValueError for what is no schema."""
+        found = cls(tuple(ColumnSchema.from_dict(entry) for entry in content))
+        if len(found._by_name) < len(found.columns):
+            raise ValueError("a column comes twice")
+        return found
 
 
 DECLARABLE = (Kind.NUMBER, Kind.YES_NO, Kind.CATEGORY, Kind.DATE, Kind.ID)

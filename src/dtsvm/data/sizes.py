@@ -16,6 +16,7 @@ from dtsvm.errors import DataError
 
 __all__ = [
     "Sizes",
+    "are_exponents",
     "count_exponents",
     "join_sizes",
     "largest_exponent",
@@ -37,6 +38,17 @@ class Sizes(NamedTuple):
     tenth: int
     half: int
     all: int
+
+
+def are_exponents(*some: int) -> bool:
+    """Whether numbers can be as large as each of these powers of two.
+
+    Examples
+    --------
+    >>> are_exponents(7, -1073), are_exponents(7, 1025)
+    (True, False)
+    """
+    return all(LEAST <= one <= MOST for one in some)
 
 
 def count_exponents(numbers: NDArray[np.float64]) -> Counts:

@@ -207,7 +207,7 @@ def _from_category(
 ) -> tuple[ColumnSchema, list[Feature], str | None]:
     by_level = dict(zip([*column.levels, MISSING_LEVEL], found.tolist(), strict=True))
     kept = [level for level, count in by_level.items() if count >= max(min_count, 1)]
-    rare = [level for level, count in by_level.items() if level not in kept and count]
+    rare = [level for level, count in by_level.items() if count and count < max(min_count, 1)]
     own = tuple(level for level in kept if level != MISSING_LEVEL)
     made = [Feature(column.name, level) for level in kept]
     made += [Feature(column.name, OTHER_LEVEL)] if rare else []

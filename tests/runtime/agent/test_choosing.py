@@ -9,9 +9,10 @@ from meetings import make_blocks
 
 from dtsvm import DTSVMCV, Network
 from dtsvm.runtime.agent.node import wire_pb2 as wire
-from dtsvm.runtime.agent.node.bench import Bench
+from dtsvm.runtime.agent.node.bench import Bench, Kept
 from dtsvm.runtime.agent.node.chooser import PROTOCOL, know
 from dtsvm.runtime.agent.node.lanes import lane_names, make_lanes
+from dtsvm.runtime.agent.node.lasting import FEW, TIMES, Lasting
 from dtsvm.runtime.agent.site.standing import dump_lanes, read_lanes
 from dtsvm.select import best_bias, finding_bias
 from worlds import examples
@@ -321,3 +322,14 @@ def test_lanes_on_disk_are_a_head_start():
     Room(again).run()
     assert again[0].rounds < 0.6 * choosers[0].rounds
     assert_same(again, memory(network, blocks, TOL))
+
+
+def test_lanes_that_no_choice_has_had_for_long_are_forgotten():
+    one = Kept(1.0, np.zeros((2, 3)), np.zeros(0, np.int64), np.zeros(0), {})
+    lasting = Lasting()
+    for time in range(300):  # a liar asks about another label each time
+        lasting.put({f"own {k}": one for k in range(50)})
+        lasting.put({f"label {time}, {k}": one for k in range(50)})
+        lasting.begin()
+        assert {f"own {k}" for k in range(50)} <= lasting.keys()
+    assert len(lasting) <= FEW + TIMES * 100

@@ -101,6 +101,20 @@ def test_nobody_is_barred_for_a_neighbour_that_comes_and_goes(lie, identities, h
     assert not any(blamed(carrier.nodes[name], "c") for name in "abde")
 
 
+def test_what_a_liar_makes_happen_in_every_round_is_logged_once_in_a_while(
+    identities, honest, caplog
+):
+    lie = LIES["values as large as allowed"]
+    carrier = meeting(Network.ring(FIVE), honest[0], identities, "c", lie)
+    carrier.meet()
+    carrier.is_lying = True
+    for _ in range(2 * WITH):
+        carrier.tick()
+    lines = [one.getMessage() for one in caplog.records if "begins anew" in one.getMessage()]
+    assert max(node._anew.n for node in carrier.nodes.values()) > 1
+    assert 0 < len(lines) <= len(FIVE)
+
+
 def blamed(node, liar):
     """Neighbours that a node has barred for what the liar did."""
     return [name for name, mail in node.mail.items() if name != liar and mail.n_barred]

@@ -13,6 +13,7 @@ from dtsvm.runtime.agent.node import statement
 from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.agreed import Labelled
 from dtsvm.runtime.agent.node.preparing import WAVES
+from dtsvm.runtime.agent.process.agreement import _words
 
 
 def counts_of(change):
@@ -69,23 +70,53 @@ def names_nobody(node):
     node._begin_generation(node.generation)
 
 
-def two_faces(node):
-    """Say another label to every other neighbour, in one incarnation."""
-    true, mine = node.message, node._known[node.name]
-    words = json.loads(mine.said)
-    words["labels"]["flu"][1].append("perhaps")
-    other = dataclasses.replace(mine, said=json.dumps(words, sort_keys=True))
+def faces(*changes):
+    """Say one thing of itself to a neighbour and another to the next, in one incarnation."""
 
-    def message(neighbour):
-        place = sorted(node.neighbours).index(neighbour)
-        said = wire.Message.FromString(true(neighbour))
-        words = json.loads(said.said_settings)
-        rest = [one for one in words.get("statements", []) if one["name"] != node.name]
-        words["statements"] = [*rest, (mine, other)[place % 2].to_dict()]
-        said.said_settings = json.dumps(words)
-        return said.SerializeToString()
+    def lie(node):
+        true = node.message
+        shown = [change(node._known[node.name]).to_dict() for change in changes]
 
-    node.message = message
+        def message(neighbour):
+            place = sorted(node.neighbours).index(neighbour)
+            said = wire.Message.FromString(true(neighbour))
+            words = json.loads(said.said_settings)
+            rest = [one for one in words.get("statements", []) if one["name"] != node.name]
+            words["statements"] = [*rest, shown[place % len(shown)]]
+            said.said_settings = json.dumps(words)
+            return said.SerializeToString()
+
+        node.message = message
+
+    return lie
+
+
+def age(incarnation):
+    """Another age."""
+    return lambda mine: dataclasses.replace(mine, incarnation=incarnation)
+
+
+def words(change):
+    """Other words."""
+
+    def changed(mine):
+        found = json.loads(mine.said)
+        change(found)
+        return dataclasses.replace(mine, said=json.dumps(found, sort_keys=True))
+
+    return changed
+
+
+def column(name, **given):
+    """Something else of one column."""
+    return words(lambda found: next(c for c in found["columns"] if c["name"] == name).update(given))
+
+
+def name_without_end(found):
+    found["columns"] += [{**found["columns"][0], "name": f"z{i}"} for i in range(200)]
+
+
+two_faces = faces(lambda mine: mine, words(lambda said: said["labels"]["flu"][1].append("perhaps")))
 
 
 def too_long_to_pass_on(node):
@@ -122,6 +153,13 @@ PREPARING_LIES = {
     "two faces": two_faces,
     "more than can be passed on": too_long_to_pass_on,
     "labels without end": says(statements=[{"labels": ["x"] * 10**4}]),
+    "two ages of two kinds": faces(age("zzz"), age(5)),
+    "an age that is no number": faces(age(float("nan"))),
+    "an age without end": faces(age(10**30)),
+    "numbers larger than numbers are": faces(column("age", sizes=[4 * 10**10] * 3)),
+    "a scale larger than numbers have": faces(column("age", exponent=10**6)),
+    "a column twice": faces(words(lambda found: found["columns"].append(found["columns"][0]))),
+    "half a key that is none": faces(lambda mine: dataclasses.replace(mine, agreement="")),
 }  # fmt: skip
 
 
@@ -151,6 +189,35 @@ def test_a_liar_in_preparation_ends_nobody_and_the_honest_agree_or_say_why_not(l
     assert all(said)
     for one in honest:  # whatever the liar says, no honest node's words are lost
         assert set("abde") <= one._known.keys() or one.plan is not None
+
+
+def test_what_no_node_can_say_of_its_age_parts_no_honest_neighbours():
+    network = Network.ring(list("abcde"))
+    nodes = meet(network, {name: table(i) for i, name in enumerate(network.nodes)}, min_count=3)
+    faces(age("zzz"), age(5))(nodes["c"])
+    talk(nodes, network, 10)
+    assert not any(nodes[name].refused for name in "ae")  # they hear honest neighbours alone
+
+
+def test_who_names_columns_without_end_is_named_and_takes_nobodys_memory(monkeypatch):
+    monkeypatch.setattr(statement, "MANY", 100)
+    network = Network.ring(list("abcde"))
+    tables = {name: table(i) for i, name in enumerate(network.nodes)}
+    nodes = meet(network, tables, min_count=3, missing_columns="impute")
+    faces(words(name_without_end))(nodes["c"])
+    talk(nodes, network, 10)
+    assert all("Node c names" in nodes[name].trouble for name in "abde")
+
+
+def test_a_terminal_obeys_no_word_of_another_node():
+    network = Network.line(list("abc"))
+    nodes = meet(network, {name: table(i) for i, name in enumerate(network.nodes)}, min_count=3)
+    odd = faces(column("age", kind="category", levels=["\x1b[2J", "b"]))
+    odd(nodes["c"])
+    talk(nodes, network, 10)
+    assert "\x1b" in nodes["a"].trouble
+    assert "\\x1b[2J" in _words(nodes["a"])
+    assert _words(nodes["a"]).isprintable()
 
 
 def test_words_that_are_too_long_for_one_message_come_one_after_another(monkeypatch):

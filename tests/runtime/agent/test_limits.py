@@ -2,17 +2,21 @@
 
 import asyncio
 import contextlib
+import os
 
 import pytest
+from meetings import make_blocks, make_node
 from test_transport import certified, knock, listening
 
+from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.entry import Entry
+from dtsvm.runtime.agent.node.frugal import is_frugal
 from dtsvm.runtime.agent.node.identity import Nameless
-from dtsvm.runtime.agent.node.refuse import ROSTER_BYTES, Refused, read_roster
+from dtsvm.runtime.agent.node.refuse import PROTOCOL, ROSTER_BYTES, Refused, parse, read_roster
 from dtsvm.runtime.agent.node.roster import Roster
-from dtsvm.runtime.agent.process import transport
+from dtsvm.runtime.agent.process import door, metrics, transport
+from dtsvm.runtime.agent.process.door import MOST_PENDING
 from dtsvm.runtime.agent.process.stream import BURST_SECONDS, SHARE, Limits, Stream
-from dtsvm.runtime.agent.process.transport import MOST_PENDING
 from dtsvm.runtime.agent.process.trouble import have_descriptors
 from dtsvm.runtime.agent.site.certificates import make_authority
 
@@ -52,6 +56,65 @@ def test_a_thousand_silent_strangers_do_not_keep_a_neighbour_out(network):
     assert 0 < most <= MOST_PENDING
 
 
+def test_silent_strangers_take_few_descriptors_however_fast_they_come(network):
+    async def meet():
+        async with listening(network["b"]) as server:
+            before, most, strangers = len(os.listdir("/proc/self/fd")), 0, []
+            for _ in range(20):
+                strangers += await silent(server.port, 50)
+                most = max(most, len(os.listdir("/proc/self/fd")) - before - len(strangers))
+            for writer in strangers:
+                writer.transport.abort()
+            await asyncio.sleep(0.2)
+        return most
+
+    have_descriptors()
+    assert asyncio.run(meet()) <= MOST_PENDING + 2
+
+
+def begun(n, monkeypatch, then=None):
+    """How many of n that begin a handshake are asked for a certificate at once."""
+    n_asked = []
+
+    async def welcome(self, connection):
+        n_asked.append(connection.getpeername()[0])
+        connection.close()
+
+    async def meet():
+        async with listening(None) as server:
+            for _ in range(n):
+                _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+                writer.write(b"hello")
+                writer.close()
+                await asyncio.sleep(0)
+            return await then(server, n_asked) if then else len(n_asked)
+
+    monkeypatch.setattr(transport.Transport, "_welcome", welcome)
+    return asyncio.run(meet())
+
+
+def test_no_more_handshakes_are_begun_than_is_fair(monkeypatch):
+    monkeypatch.setattr(door, "PACE", 1.0)
+    assert 1 <= begun(40, monkeypatch) < 20
+
+
+def test_who_comes_again_and_again_keeps_out_nobody_at_another_address(monkeypatch):
+    monkeypatch.setattr(door, "PACE", 2.0)
+
+    async def then(server, asked):
+        n_before = len(asked)
+        _, writer = await asyncio.open_connection(
+            "127.0.0.1", server.port, local_addr=("127.0.0.2", 0)
+        )
+        writer.write(b"hello")
+        while len(asked) < n_before + 2:  # the next, or the one after that if it was on its way
+            await asyncio.sleep(0.02)
+        writer.close()
+        return asked[n_before:]
+
+    assert "127.0.0.2" in begun(40, monkeypatch, then)
+
+
 @pytest.mark.parametrize("has_certificates", [True, False])
 def test_who_says_nothing_is_given_up(network, monkeypatch, has_certificates):
     monkeypatch.setattr(transport, "HANDSHAKE_SECONDS", 0.2)
@@ -66,6 +129,28 @@ def test_who_says_nothing_is_given_up(network, monkeypatch, has_certificates):
                 await asyncio.sleep(0.01)
 
     asyncio.run(meet())
+
+
+def test_who_asks_monitoring_and_says_nothing_takes_no_descriptors():
+    async def meet():
+        server = await metrics.serve("127.0.0.1:0", dict, str)
+        port = server.sockets[0].getsockname()[1]
+        before, strangers = len(os.listdir("/proc/self/fd")), await silent(port, 200)
+        await asyncio.sleep(0.2)
+        more = len(os.listdir("/proc/self/fd")) - before - len(strangers)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /health HTTP/1.1\r\n\r\n")
+        answer = await asyncio.wait_for(reader.read(), 30)
+        for one in (writer, *strangers):
+            one.transport.abort()
+        server.close()
+        await asyncio.sleep(0.2)
+        return more, answer
+
+    have_descriptors()
+    more, answer = asyncio.run(meet())
+    assert more <= metrics.MOST_WAITING
+    assert answer.endswith(b"well\n")
 
 
 def test_a_handshake_of_a_byte_now_and_then_is_given_up(network, monkeypatch):
@@ -226,3 +311,45 @@ def test_no_two_entries_make_a_roster_too_long_for_a_message():
     assert roster.ByteSize() > ROSTER_BYTES
     with pytest.raises(Refused, match="an entry of more than 500000 bytes"):
         read_roster(roster, 7, Nameless())
+
+
+def test_a_neighbour_that_never_has_the_roster_does_not_have_it_packed_in_every_round(monkeypatch):
+    node = make_node("a", ["b"], make_blocks(["a", "b"], ["one"]))
+    n_packed, true = [], Roster.to_wire
+    monkeypatch.setattr(Roster, "to_wire", lambda self: n_packed.append(1) or true(self))
+    node.mail["b"].roster_digest = 5
+    told = [node.begin(float(now))["b"] for now in range(20)]
+    assert all(wire.Message.FromString(data).HasField("roster") for data in told)
+    assert len(n_packed) <= 1 + len({wire.Message.FromString(d).roster_digest for d in told})
+
+
+def nested(field, content):
+    """A field that has more inside, as it travels."""
+    length, size = b"", len(content)
+    while size > 127:
+        length, size = length + bytes([size & 127 | 128]), size >> 7
+    return bytes([field << 3 | 2]) + length + bytes([size]) + content
+
+
+MANY = {
+    "values": nested(11, b"") * 60_000,
+    "sums": nested(13, b"") * 60_000,
+    "members": nested(12, nested(1, b"") * 60_000),
+    "tasks": nested(12, nested(1, nested(5, b"") * 60_000)),
+}
+
+
+@pytest.mark.parametrize("what", MANY)
+def test_empty_parts_without_end_are_counted_before_they_are_decoded(what, monkeypatch):
+    monkeypatch.setattr(wire, "Message", None)
+    with pytest.raises(Refused, match="too many parts"):
+        parse(MANY[what], 10**7)
+
+
+def test_as_much_as_is_legal_is_decoded():
+    held = tuple((f"t{i:04}".ljust(120, "x"), 0, 0, 0) for i in range(1000))
+    links = tuple((f"n{i:03}".ljust(60, "x"), True) for i in range(500))
+    some = {n: Entry(n, 1, 1, tasks=held, links=links, agreement=bytes(32)) for n in "abcdef"}
+    data = wire.Message(protocol=PROTOCOL, roster=Roster(some).to_wire()).SerializeToString()
+    assert len(parse(data, 10**7).roster.members) == len(some)
+    assert is_frugal(data[:-1], 10, ((12, 10), (1, 10_000)))  # what is cut is the decoder's

@@ -14,6 +14,7 @@ from dtsvm.runtime.agent.node.entry import Entry
 from dtsvm.runtime.agent.node.identity import Nameless
 from dtsvm.runtime.agent.node.roster import Roster
 from dtsvm.runtime.agent.node.scoring import BINS, Scoring, count_answers
+from dtsvm.runtime.agent.node.spoken import speak
 from dtsvm.ui import main
 from dtsvm.ui.network_scores import _scores
 
@@ -55,6 +56,17 @@ def test_whoever_asks_hears_the_sum_over_all(network, loss):
         expected = sum(range(1, len(network.nodes) + 1))
         assert asker.result()["flu"].tolist() == [expected] * (2 * BINS)
     assert all(one.refused == 0 for one in nodes.values())
+
+
+def test_a_neighbour_cannot_call_for_sums_faster_than_they_are_made():
+    nodes, n_counted = meet(Network.line("abc")), []
+    asked, true = nodes["a"], nodes["a"].count
+    asked.count = lambda task, n: n_counted.append(task) or true(task, n)
+    epoch = asked._fresh().epoch
+    for number in range(1, 200):
+        said = {"epoch": epoch, "parcel": [number, 0, "", ""], "total": "", "is_in_doubt": False}
+        asked.hear("b", speak(Scoring.protocol, 7, "b", said))
+    assert len(n_counted) == len(asked._wave._begun) == asked._wave.wanted == 1
 
 
 def test_what_cannot_be_read_changes_nothing():

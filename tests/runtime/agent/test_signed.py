@@ -146,6 +146,26 @@ def test_a_revoked_node_is_forgotten_while_the_agent_runs(site):
     assert "c" not in a.roster.entries
 
 
+def test_who_comes_back_with_another_certificate_is_not_held_to_how_far_the_last_one_counted(
+    site, tmp_path
+):
+    (site / "e").mkdir()
+    make_certificate(site, site / "e", "e")
+    a, liar = make(site, "a", "be"), make(site, "e", "ab")
+    liar.presence.incarnation += 2**49
+    liar.presence.announce(0.0, 0)
+    assert a.take("e", liar.hello(0.0)["a"], 0.0)
+    a.mail["e"].bar(0.0)
+    files = [(site / "a" / file).read_bytes() for file in ("ca.pem", "node.pem", "node.key")]
+    a.renew(*files, read_revoked(revoke(site, [site / "e" / "node.pem"]), files[0]))
+    (tmp_path / "e").mkdir()
+    make_certificate(site, tmp_path / "e", "e")
+    mended = make(tmp_path, "e", "ab")
+    assert a.take("e", mended.hello(1.0)["a"], 1.0), a.inbox.reasons
+    assert a.roster.entries["e"].incarnation == mended.presence.incarnation
+    assert a.roster.entries["a"].heard == {"e"}
+
+
 def test_a_list_of_revoked_certificates_must_be_signed(site, tmp_path):
     make_authority(tmp_path, "theirs")
     path = revoke(tmp_path, [site / "c" / "node.pem"])

@@ -1,6 +1,7 @@
 """Nothing ends an agent but its owner, and what was acknowledged is on disk."""
 
 import asyncio
+import datetime
 import errno
 import json
 import math
@@ -16,12 +17,14 @@ from test_wire import make_process, started
 
 from dtsvm import Network
 from dtsvm.errors import ModelFileError, NetworkError
+from dtsvm.runtime.agent.node.identity import Signer
 from dtsvm.runtime.agent.node.refuse import MOST_COUNT
 from dtsvm.runtime.agent.node.timing import Timing
 from dtsvm.runtime.agent.process.metrics import as_text
 from dtsvm.runtime.agent.process.process import ask
 from dtsvm.runtime.agent.process.trouble import Trouble
 from dtsvm.runtime.agent.site import site as site_module
+from dtsvm.runtime.agent.site.certificates import make_authority, make_certificate
 from dtsvm.runtime.agent.site.checkpoint import (
     Told,
     _pack,
@@ -268,6 +271,27 @@ def test_an_agent_that_is_alone_or_stalled_says_so(caplog):
     node.residual = 0.1
     trouble.watch(now + 7.0)
     assert trouble.words() == ""
+
+
+def test_a_node_whose_own_certificate_has_expired_says_so(tmp_path):
+    make_authority(tmp_path, "ours")
+    make_certificate(tmp_path, tmp_path, "a")
+    files = [(tmp_path / file).read_bytes() for file in ("ca.pem", "node.pem", "node.key")]
+
+    async def run():
+        process = make_process(tmp_path, "a", {}, make_blocks(["a"], ["one"]))
+        process.node.identity = Signer(*files)
+        before = process.status()["apart"]
+        late = datetime.datetime(2199, 1, 1, tzinfo=datetime.UTC)
+        process.node.identity._clock = lambda: late
+        return before, process.status()["apart"]
+
+    before, after = asyncio.run(run())
+    assert before == []
+    assert after == [
+        "others refuse this node: its certificate has expired or is not valid yet. Put a new one "
+        "into its folder."
+    ]
 
 
 def test_monitoring_reads_numbers_and_health(tmp_path):

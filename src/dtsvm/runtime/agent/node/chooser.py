@@ -20,12 +20,14 @@ from dtsvm.errors import NetworkError
 from dtsvm.problem import Settings
 from dtsvm.problem.track import Mine, Track
 from dtsvm.runtime.agent.node import wire_pb2 as wire
-from dtsvm.runtime.agent.node.bench import Kept, Where
+from dtsvm.runtime.agent.node.bench import Where
 from dtsvm.runtime.agent.node.calibrating import Unseen
 from dtsvm.runtime.agent.node.doubts import Doubts
 from dtsvm.runtime.agent.node.envelopes import Early, pack, read, written
+from dtsvm.runtime.agent.node.frugal import is_frugal
 from dtsvm.runtime.agent.node.knowing import know, place
 from dtsvm.runtime.agent.node.lanes import aspect, task_of
+from dtsvm.runtime.agent.node.lasting import Lasting
 from dtsvm.runtime.agent.node.masks import MOST, pairs
 from dtsvm.runtime.agent.node.names import ABOUT, shown
 from dtsvm.runtime.agent.node.node import Node
@@ -77,7 +79,7 @@ class Chooser:
     n_begun: int = 0
     gap: float = 0.0  # the worst of all that was trained
     doubts: Doubts = field(default_factory=Doubts)
-    kept: dict[str, Kept] = field(default_factory=dict)
+    kept: Lasting = field(default_factory=Lasting)
     epoch: int | None = None
     _steps: Steps | None = None
     _asked: Any = None
@@ -133,15 +135,14 @@ class Chooser:
         self.reasons[peer] = reason
 
     def _take(self, peer: str, data: bytes) -> None:
-        if len(data) > MOST_BYTES:
-            raise ValueError("too long")
+        if len(data) > MOST_BYTES or not is_frugal(data, MOST_PARTS + 20):
+            raise ValueError("too long, or too many parts")
         message = wire.Message.FromString(data)
-        if message.sender != peer or message.network != self.node.network:
-            raise ValueError("not for this node")
+        is_meant = message.sender == peer and message.network == self.node.network
+        if not is_meant or len(message.sums) > MOST_PARTS:
+            raise ValueError("not for this node, or too many parts")
         if message.roster_digest != self.epoch or peer not in self.node.present:
             return  # one of the two has news to hear first
-        if len(message.sums) > MOST_PARTS:
-            raise ValueError("too many parts")
         self._positions[peer] = position = int(message.round)
         if self.doubts.differ(peer, position, message.settings):
             self._steps = self.outcome = None
@@ -200,11 +201,10 @@ class Chooser:
         self.keep_all()
         if self.doubts.begin():
             self.kept.clear()  # what a liar had its hand in
-        self.n_rounds, self.gap = self.rounds, 0.0
-        node = self.node
+        self.kept.begin()
+        node, self.n_rounds, self.gap = self.node, self.rounds, 0.0
         self.epoch, self.outcome = node.roster.digest, None
-        self._trainings, self._positions = {}, {}
-        self._early = Early()
+        self._trainings, self._positions, self._early = {}, {}, Early()
         self._position = self._n_sums = 0
         self.n_begun += 1
         self._where = place(node)
@@ -227,7 +227,7 @@ class Chooser:
     def keep_all(self) -> None:
         """Keep where all tracks stand, for the next time."""
         for training in self._trainings.values():
-            self.kept |= training.keep()
+            self.kept.put(training.keep())
 
     def _ask(self, asked: Any) -> None:
         self._asked = asked
@@ -278,7 +278,7 @@ class Chooser:
             return None
         self.n_rounds += training.n_rounds
         self.gap = max(self.gap, training.gap)
-        self.kept |= training.keep()  # a larger C begins there
+        self.kept.put(training.keep())  # a larger C begins there
         return training.found
 
     def _forget_old(self) -> None:
@@ -286,7 +286,7 @@ class Chooser:
         around = self.node.present
         least = min([self._position, *(self._positions.get(n, 0) for n in around)])
         for question in [q for q in self._trainings if q < least]:
-            self.kept |= self._trainings.pop(question).keep()
+            self.kept.put(self._trainings.pop(question).keep())
 
     # Saying
 

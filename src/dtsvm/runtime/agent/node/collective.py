@@ -128,7 +128,7 @@ class Collective:
         if said["is_in_doubt"] or (parcel.done == wave.done and said["total"] != _digest(wave)):
             self._doubt()
         wave.hear(peer, parcel)
-        if parcel.wanted > max(wave.wanted, wave.done):
+        if parcel.wanted > wave.wanted and not wave.is_open:  # one after the other, and no faster
             self._called(wave, parcel.wanted)
         if parcel.down or (self._is_in_doubt and not said["is_in_doubt"]):
             self._heard_of.add(peer)  # it waits to hear that this has come, or for what never will

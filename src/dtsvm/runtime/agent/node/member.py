@@ -263,5 +263,7 @@ class Member:
         for name, entry in list(self.roster.entries.items()):
             if name != self.name and self.identity.objection(name, entry.certificate):
                 self.roster.drop(name)
-                if name in self.mail:
-                    self.mail[name].forget()
+                if (
+                    name in self.mail
+                ):  # who comes with another certificate counts from its own start
+                    self.mail[name] = Mail()

@@ -19,6 +19,7 @@ __all__ = [
     "check_unlink",
     "is_lane",
     "is_task",
+    "plain",
     "shown",
 ]
 
@@ -84,3 +85,12 @@ def shown(text: object) -> str:
     "'a\\tb'"
     """
     return repr(str(text)[:MOST_SHOWN])
+
+
+def plain(sentence: str) -> str:
+    r"""Return a sentence with somebody else's words in it so that a terminal obeys none of them.
+
+    >>> plain("Node c has 'age' in \x1b[2J.")
+    "Node c has 'age' in \\x1b[2J."
+    """
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in sentence)

@@ -39,6 +39,7 @@ from dtsvm.runtime.agent.node.pack import Packer, Pieces
 from dtsvm.runtime.agent.node.pattern import Letter
 from dtsvm.runtime.agent.node.refuse import MOST_AHEAD, MOST_COUNT
 from dtsvm.runtime.agent.node.scaling import Scaler
+from dtsvm.runtime.agent.node.seldom import Seldom
 from dtsvm.runtime.agent.node.summing import Summing
 from dtsvm.runtime.agent.node.timing import Timing
 
@@ -90,7 +91,7 @@ class Node(Answers):
         self._coming = 0  # the check for which ends are measured in this round, or 0
         self._snapshot_at = 0  # of that age or later
         self._bounds: dict[str, Bounds] = {}  # by task
-        self._apart = Apart()
+        self._apart, self._anew = Apart(), Seldom()
 
     # The network
 
@@ -256,7 +257,9 @@ class Node(Answers):
             x = self.state.estimate(self.holdings[task].slot)
             is_near = self.veil.is_noisy or bounds.allow_estimate(x)
             if not (np.isfinite(x).all() and is_near):
-                log.warning("Node %s begins anew: its estimates had left all bounds.", self.name)
+                if self._anew.is_worth_a_line(self.now):
+                    words = "Node %s begins anew: its estimates had left all bounds (%d so far)."
+                    log.warning(words, self.name, self._anew.n)
                 agents = [holding.slot for holding in self.holdings.values()]
                 self.ends.begin_anew(agents)
                 self.balancer.doubt(agents)

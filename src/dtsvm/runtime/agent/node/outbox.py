@@ -49,6 +49,7 @@ class Outbox:
     def __post_init__(self) -> None:
         self._head: tuple[int, tuple[int, bool]] = (-1, (0, False))
         self._before, self._last = _NOTHING, _NOTHING
+        self._roster: tuple[int, bytes] = (-1, b"")  # as last packed, with its digest
         self._framed: tuple[Any, ...] = ()  # for what
         self._told: Mapping[str, Pieces] | None = None  # as framed
         self._frames: dict[str, Pieces] = {}  # all of every message but its round
@@ -119,7 +120,10 @@ class Outbox:
     def _news(self, mail: Mail) -> bytes:
         out = b""
         if mail.roster_digest != self.roster.digest:
-            out += wire.Message(roster=self.roster.to_wire()).SerializeToString()
+            if self._roster[0] != self.roster.digest:  # a neighbour may say that it never has it
+                packed = wire.Message(roster=self.roster.to_wire()).SerializeToString()
+                self._roster = self.roster.digest, packed
+            out += self._roster[1]
         if mail.heard_at is None:
             out += wire.Message(said_settings=self.settings).SerializeToString()
         return out

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.entry import MOST_STAMP, Entry, Statement
+from dtsvm.runtime.agent.node.frugal import is_frugal
 from dtsvm.runtime.agent.node.identity import Identity
 from dtsvm.runtime.agent.node.names import NODE_NAME, is_lane, shown
 from dtsvm.runtime.agent.node.roster import Pair
@@ -33,6 +34,9 @@ __all__ = [
 PROTOCOL = 6
 NUMBER = np.dtype("<f8")
 MOST_MEMBERS, MOST_TASKS, MOST_LINKS, MOST_COUPLES = 2048, 1024, 512, 512
+MOST_FIELDS = 20_000  # of a message
+# Field 12 is the roster, of which field 1 are members, with fields of their own.
+INSIDE = ((12, MOST_MEMBERS), (1, MOST_TASKS + MOST_LINKS + MOST_COUPLES + 20))
 MOST_COUNT = 2**62  # incarnations, sequences and rounds stay below
 MOST_AHEAD = 2**32  # rounds that a neighbour may be ahead: half a year at 250 a second
 MOST_YOUNGER = 2**50  # microseconds that a neighbour may have begun later: 35 years
@@ -65,6 +69,8 @@ def parse(data: bytes, most_bytes: int) -> Any:
     """Decode a message that is neither too long nor damaged."""
     if len(data) > most_bytes:
         raise Refused(f"it is longer than {most_bytes} bytes")
+    if not is_frugal(data, MOST_FIELDS, INSIDE):
+        raise Refused("it has too many parts")
     try:
         message = wire.Message.FromString(data)
     except (DecodeError, ValueError, RecursionError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -14,11 +15,13 @@ from dtsvm.errors import DtsvmError
 from dtsvm.runtime.agent.node.agreed import Labelled
 from dtsvm.runtime.agent.node.identity import Identity
 from dtsvm.runtime.agent.node.names import check_name, is_task
+from dtsvm.runtime.agent.node.refuse import AGREEMENT, MOST_COUNT
 
 __all__ = ["WISHES", "Statement", "agree_columns", "read_statements"]
 
 MOST_LINKS, MOST_GROUPS = 4096, 256  # neighbours; tasks
 FAIR_BYTES = 1_500_000  # of a statement, and of several in a message
+MANY, OF_MEDIAN = 5000, 20  # columns and texts of a node: so many, or beside the others'
 WISHES = {"min_count", "missing_columns", "class_weight", "is_raw", "sparse"}
 
 
@@ -154,6 +157,10 @@ def read_statements(
 def _read(entry: dict[str, Any], identity: Identity, network: int) -> Statement | None:
     one = Statement(**{**entry, "links": tuple(check_name(n) for n in entry["links"])})
     check_name(one.name)
+    if type(one.incarnation) is not int or not 0 <= one.incarnation < MOST_COUNT:
+        raise ValueError("a statement of no age")  # all must be able to tell which is newer
+    if len(bytes.fromhex(one.agreement)) != AGREEMENT:
+        raise ValueError("a statement without its half of the key agreement")
     if one.n_bytes > FAIR_BYTES:
         raise ValueError("a statement that nobody could pass on")
     certificate = bytes.fromhex(one.certificate)
@@ -192,4 +199,21 @@ def agree_columns(nodes: Mapping[str, Statement], missing_columns: str, *, is_ra
     schemas = {name: schema for name, schema in found.items() if schema.columns}
     if not schemas:
         raise DtsvmError("No node has rows, so there are no columns to prepare.")
+    _refuse_floods(schemas)
     return agree_schemas(schemas, missing_columns)
+
+
+def _refuse_floods(schemas: Mapping[str, Schema]) -> None:
+    """Refuse more columns and categories of one node than all can make features of.
+
+    Everybody's rows get all of them: who names without end takes the others' memory.
+    """
+    named = {name: sum(1 + len(c.levels) for c in one) for name, one in schemas.items()}
+    most = max(MANY, OF_MEDIAN * statistics.median(named.values()))
+    for node, n in named.items():
+        if n > most:
+            raise DtsvmError(
+                f"Node {node} names {n} columns and categories, half of the nodes at most "
+                f"{statistics.median(named.values()):.0f}. Is a category really a text, or an id? "
+                "Then declare its kind as id there; or unlink that node."
+            )

@@ -12,6 +12,7 @@ from typing import Any
 
 from dtsvm.errors import DtsvmError
 from dtsvm.runtime.agent.node.agreed import Agreed
+from dtsvm.runtime.agent.node.names import plain
 from dtsvm.runtime.agent.node.preparing import Preparing, is_preparing
 from dtsvm.runtime.agent.node.refuse import PROTOCOL
 from dtsvm.runtime.agent.node.spoken import first_bytes
@@ -104,7 +105,7 @@ async def _talk(
 
 def _words(preparing: Preparing) -> str:
     if preparing.trouble:
-        return preparing.trouble[:MOST_WORDS]
+        return plain(preparing.trouble[:MOST_WORDS])
     if preparing.absent:
         return f"waits for the columns of {', '.join(preparing.absent[:12])}."
     if preparing.waits_for:

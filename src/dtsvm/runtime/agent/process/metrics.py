@@ -33,7 +33,7 @@ CHOOSING = {
 }
 COUNTERS = ("messages_sent", "bytes_sent", "refused", "connections_refused", "failures")
 BROKEN = (OSError, ValueError, TimeoutError, EOFError, asyncio.LimitOverrunError)
-MOST_REQUEST, REQUEST_SECONDS = 8_192, 5.0
+MOST_REQUEST, REQUEST_SECONDS, MOST_WAITING = 8_192, 5.0, 16
 
 
 def as_text(status: Mapping[str, Any]) -> str:
@@ -83,8 +83,11 @@ async def serve(
 ) -> asyncio.Server:
     """Answer GET /metrics and GET /health at a loopback address.
 
-    /health says 200 while `trouble` returns nothing, and 503 with its sentence otherwise.
+    /health says 200 while `trouble` returns nothing, and 503 with its sentence otherwise. Few
+    may ask at once, and the oldest gives way: whoever is on this machine may, and has no
+    descriptors to take from the node.
     """
+    waiting: dict[asyncio.StreamWriter, None] = {}  # the oldest first
     if not is_loopback(address):
         raise NetworkError(f"metrics = {address!r} is not on loopback: write 127.0.0.1:9464.")
 
@@ -97,6 +100,11 @@ async def serve(
         return "404 Not Found", "There are /metrics and /health.\n"
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(waiting) >= MOST_WAITING:
+            oldest = next(iter(waiting))
+            del waiting[oldest]
+            oldest.transport.abort()
+        waiting[writer] = None
         with contextlib.suppress(*BROKEN):
             asked = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), REQUEST_SECONDS)
             words = asked.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
@@ -107,6 +115,7 @@ async def serve(
             head += f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
             writer.write(head.encode() + body)
             await writer.drain()
+        waiting.pop(writer, None)
         writer.close()
 
     host, _, port = address.rpartition(":")

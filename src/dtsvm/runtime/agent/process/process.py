@@ -275,10 +275,20 @@ class Process(Turns):
         return {
             **self.node.status(),
             "barred": self.node.barred(time.monotonic()),
-            "apart": [*share_nothing(self.node.roster, self.node.tasks), *self.notes()],
+            "apart": [
+                *share_nothing(self.node.roster, self.node.tasks),
+                *self.notes(),
+                *self._refusals(),
+            ],
             "failures": self.trouble.failures,
             "trouble": self.trouble.words(),
         }
+
+    def _refusals(self) -> list[str]:
+        """Say why others refuse this node, where that can be known here."""
+        identity = self.node.identity
+        why = identity.objection(self.node.name, identity.certificate)
+        return [f"others refuse this node: {why}. Put a new one into its folder."] if why else []
 
     async def _answer(self, asked: dict[str, Any]) -> dict[str, Any]:
         command = self.commands.get(str(asked.get("command")))

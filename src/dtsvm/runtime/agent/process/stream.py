@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Callable
-
-from dtsvm.errors import NetworkError
 
 __all__ = ["Allowance", "Limits", "Stream"]
 
@@ -64,7 +61,7 @@ class Stream(asyncio.Protocol):
     Parameters
     ----------
     on_open : callable
-        Called with the stream once it is connected; for TLS, see `Transport`.
+        Called with the stream once it is connected.
     on_message, on_close : callable
         Called with the stream (and a message).
     limits : Limits
@@ -187,17 +184,6 @@ class Stream(asyncio.Protocol):
         self.why = self.why or why
         self.is_open = False
         self.transport.abort()
-
-    async def secure(self, context: ssl.SSLContext, seconds: float) -> None:
-        """Have the other end prove who it is, in so many seconds."""
-        loop = asyncio.get_running_loop()
-        found = await loop.start_tls(
-            self.transport, self, context, server_side=True, ssl_handshake_timeout=seconds
-        )
-        if found is None:
-            raise NetworkError("the connection was closed during the handshake")
-        self.transport = found
-        self.is_open = True
 
     @property
     def certificate(self) -> bytes:

@@ -1,8 +1,7 @@
 """The links: connections between neighbours, mutual TLS, the newest message and no queue.
 
 One connection a link; the lower name dials. Whose connection it is comes from the certificate at
-its other end, so a node can speak for nobody but itself. Before somebody has shown a certificate it
-costs next to nothing: few connections may wait for that, none for long, and the oldest gives way.
+its other end, so a node can speak for nobody but itself. Until then connections wait at the `Door`.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import socket
 import time
 from collections import deque
 from collections.abc import Callable
@@ -23,16 +23,16 @@ from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.identity import named_in
 from dtsvm.runtime.agent.node.names import shown
 from dtsvm.runtime.agent.process.credentials import Credentials
+from dtsvm.runtime.agent.process.door import Door
 from dtsvm.runtime.agent.process.stream import Allowance, Limits, Stream
 
 __all__ = ["Transport", "is_loopback"]
 
 log = logging.getLogger(__name__)
 REDIAL_SECONDS = (0.1, 1.0)
-MOST_PENDING = 64  # connections that have not shown a certificate yet
 HANDSHAKE_SECONDS = 5.0
+WAIT_SECONDS = 0.02  # between looks whether somebody said who it is
 LOG_SECONDS = 60.0
-BACKLOG = 32  # connections taken from the system at once
 WRITE_AHEAD = 1_000_000  # bytes written to a connection before messages wait
 
 
@@ -93,9 +93,8 @@ class Transport:
         self.port = 0
         self.refused = 0  # connections
         self._lines = {neighbour: _Line() for neighbour in neighbours}
-        self._pending: dict[Stream, asyncio.Task[None] | None] = {}  # the oldest first
-        self._server: asyncio.Server | None = None
-        self._logged_at: dict[str, float] = {}
+        self._door: Door | None = None
+        self._logged_at = -LOG_SECONDS
         self._is_stopped = False
 
     def _check_address(self, address: str) -> None:
@@ -108,20 +107,15 @@ class Transport:
     async def start(self) -> None:
         """Listen, and dial the neighbours with higher names."""
         host, _, port = self.listen.rpartition(":")
-        loop = asyncio.get_running_loop()
+        self._door = Door(self._welcome, self._count_refused, HANDSHAKE_SECONDS)
         try:
-            self._server = await loop.create_server(
-                lambda: Stream(self._opened, self._heard, self._closed, self.limits),
-                host.strip("[]"),
-                int(port),
-                backlog=BACKLOG,
-            )
+            await self._door.open(host.strip("[]"), int(port))
         except OSError as error:
             raise NetworkError(
                 f"Node {self.name!r} cannot listen at {self.listen}: {error.strerror}. "
                 "Is another agent running?"
             ) from error
-        self.port = self._server.sockets[0].getsockname()[1]
+        self.port = self._door.port
         for neighbour in self.neighbours:
             self._dial_if_lower(neighbour)
 
@@ -152,15 +146,14 @@ class Transport:
         """Close every connection."""
         self._is_stopped = True  # a cancellation can get lost in `wait_for` (Python 3.11)
         tasks = [line.dialler for line in self._lines.values() if line.dialler]
-        tasks += [task for task in self._pending.values() if task]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         for line in self._lines.values():
             if line.stream:
                 line.stream.transport.close()
-        if self._server is not None:
-            self._server.close()
+        if self._door is not None:
+            await self._door.close()
         await asyncio.sleep(0)
 
     def renew(self, credentials: Credentials) -> None:
@@ -236,65 +229,62 @@ class Transport:
         return self._admit(stream, sender)
 
     def _closed(self, stream: Stream) -> None:
-        self._pending.pop(stream, None)
         line = self._lines.get(stream.peer)
         if line and line.stream is stream:
             line.stream = None
 
     # The end that is dialled
 
-    def _opened(self, stream: Stream) -> None:
-        if len(self._pending) >= MOST_PENDING:
-            oldest, task = next(iter(self._pending.items()))
-            del self._pending[oldest]
-            if task:
-                task.cancel()
-            oldest.close()
-            self._complain("pending", "Too many connections wait to show a certificate.")
-        self._pending[stream] = None
+    async def _welcome(self, connection: socket.socket) -> None:
+        """Have somebody who dials show who it is; without certificates, in its first message."""
+        loop = asyncio.get_running_loop()
+        secure: dict[str, Any] = {}
         if self.credentials is not None:
-            stream.transport.pause_reading()
-            self._pending[stream] = asyncio.create_task(self._handshake(stream, self.credentials))
-        else:
-            stream.is_admitted = True
-            loop = asyncio.get_running_loop()
-            loop.call_later(HANDSHAKE_SECONDS, self._give_up, stream)
-
-    def _give_up(self, stream: Stream) -> None:
-        if stream in self._pending:
-            stream.close("it said nothing")
-
-    async def _handshake(self, stream: Stream, credentials: Credentials) -> None:
-        try:
-            await stream.secure(credentials.server_context(), HANDSHAKE_SECONDS)
-        except (OSError, NetworkError, TimeoutError, asyncio.CancelledError) as error:
-            self._refuse(stream, f"no good certificate ({type(error).__name__})")
-            return
-        if stream.is_open and stream in self._pending:
+            context = self.credentials.server_context()
+            secure = {"ssl": context, "ssl_handshake_timeout": HANDSHAKE_SECONDS}
+        _, stream = await loop.connect_accepted_socket(self._stream, connection, **secure)
+        if self.credentials is not None:
             self._admit(stream, _named(stream.certificate))
+            return
+        stream.admit()
+        try:
+            async with asyncio.timeout(HANDSHAKE_SECONDS):
+                while stream.is_open and not stream.peer:
+                    await asyncio.sleep(WAIT_SECONDS)
+        except (TimeoutError, asyncio.CancelledError):
+            stream.close("it said nothing")
+            raise
+
+    def _stream(self) -> Stream:
+        return Stream(lambda _: None, self._heard, self._closed, self.limits)
+
+    @property
+    def _pending(self) -> list[object]:
+        """Those who have not shown who they are."""
+        return self._door.pending if self._door else []
 
     def _admit(self, stream: Stream, peer: str) -> bool:
-        self._pending.pop(stream, None)
+        bad = ""
         if peer not in self.neighbours or peer >= self.name:
-            self._refuse(stream, f"{shown(peer)} is not a neighbour that dials")
-            return False
-        if self.credentials and (bad := self.credentials.objection(peer, stream.certificate)):
-            self._refuse(stream, f"{peer}: {bad}")
+            bad = f"{shown(peer)} is not a neighbour that dials"
+        elif self.credentials and (why := self.credentials.objection(peer, stream.certificate)):
+            bad = f"{peer}: {why}"
+        if bad:
+            self._count_refused(bad)
+            stream.close(bad)
             return False
         self._take_over(stream, peer)
         return True
 
-    def _refuse(self, stream: Stream, why: str) -> None:
-        self._pending.pop(stream, None)
+    def _count_refused(self, why: str) -> None:
         self.refused += 1
-        self._complain("refused", f"A connection was refused: {why}.")
-        stream.close(why)
+        self._complain(f"A connection was refused: {why}.")
 
-    def _complain(self, about: str, sentence: str) -> None:
+    def _complain(self, sentence: str) -> None:
         """Log once a minute, whatever happens."""
         now = time.monotonic()
-        if now - self._logged_at.get(about, -LOG_SECONDS) >= LOG_SECONDS:
-            self._logged_at[about] = now
+        if now - self._logged_at >= LOG_SECONDS:
+            self._logged_at = now
             log.warning("Node %s: %s (%d refused so far)", self.name, sentence, self.refused)
 
     # The end that dials
@@ -337,10 +327,7 @@ class Transport:
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(2 * HANDSHAKE_SECONDS):
             _, stream = await loop.create_connection(
-                lambda: Stream(lambda _: None, self._heard, self._closed, self.limits),
-                host.strip("[]"),
-                int(port),
-                **secure,
+                self._stream, host.strip("[]"), int(port), **secure
             )
         return stream
 

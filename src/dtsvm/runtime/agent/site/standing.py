@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dtsvm.data.files import digest_of
 from dtsvm.runtime.agent.node.bench import Kept
+from dtsvm.runtime.agent.node.lasting import Lasting
 
 __all__ = ["dump_lanes", "read_lanes"]
 
@@ -42,7 +43,7 @@ def dump_lanes(kept: dict[str, Kept], network: int, generation: int) -> bytes:
     return buffer.getvalue()
 
 
-def read_lanes(content: bytes, network: int, generation: int) -> dict[str, Kept]:
+def read_lanes(content: bytes, network: int, generation: int) -> Lasting:
     """Return lanes from a file; none if it is damaged, of another network or other features.
 
     Examples
@@ -57,10 +58,10 @@ def read_lanes(content: bytes, network: int, generation: int) -> dict[str, Kept]
         head = json.loads(arrays["head"].tobytes())
         wanted = (FORMAT, network, generation)
         if not is_whole or (head["format"], head["network"], head["generation"]) != wanted:
-            return {}
-        return _lanes(head["lanes"], arrays["floats"], arrays["marks"])
+            return Lasting()
+        return Lasting(_lanes(head["lanes"], arrays["floats"], arrays["marks"]))
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, KeyError):
-        return {}
+        return Lasting()
 
 
 def _lanes(lanes: list[list[object]], floats: Floats, marks: NDArray[np.int64]) -> dict[str, Kept]:

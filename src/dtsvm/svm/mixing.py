@@ -107,13 +107,16 @@ def _task_models(
 
 
 def _mixed_at(chosen: Chosen, lanes: Lanes, node: Hashable) -> Floats:
-    """One node's own mixture for every task; the network's if no row of it trained with others."""
+    """One node's own mixture for every task.
+
+    The network's if no row of the node trained with others, or not in the end: task set aside.
+    """
     share = chosen.found.weights * chosen.found.slopes
     used = np.flatnonzero(share.any(axis=0)).tolist()
     every = [lanes.by_node[chosen.candidates[m]].get(node) for m in used]
     own = [(m, found) for m, found in zip(used, every, strict=True) if found is not None]
     missing = [m for m, found in zip(used, every, strict=True) if found is None]
-    lacks = np.asarray(share[:, missing].any(axis=1))
+    lacks = np.asarray(share[:, missing].any(axis=1)) | chosen.aside
     parts = (np.where(share[:, m, None] != 0, share[:, m, None] * found, 0.0) for m, found in own)
     return np.where(lacks[:, None], chosen.classifiers, sum(parts, start=np.zeros(1)))
 

@@ -231,14 +231,18 @@ def _set_aside(
     tried: _Tried,
     aside: NDArray[np.bool_],
 ) -> Generator[Any, Any, _Tried]:
-    """Train what was tried with company anew, without the rows of some tasks."""
+    """Train what was tried with company anew, without the rows of some tasks.
+
+    These keep what they had when they were last trained with: if it was a mistake to set one aside,
+    it is the others that lose its rows, not the task itself.
+    """
     is_alone = _are_alone(candidates, tried.which)
     again = np.flatnonzero(~is_alone)
     if not len(again):
         return tried
     jobs = [_job(candidates[tried.which[k]], lanes, tried.side, aside) for k in again.tolist()]
     trained = tried.trained.copy()
-    trained[again] = np.stack((yield jobs))
+    trained[again] = np.where(aside[:, None], trained[again], np.stack((yield jobs)))
     decisions = out_of_fold(held, trained)
     margins = yield from measuring(held, decisions)
     return tried._replace(trained=trained, decisions=decisions, margins=margins, said=None)

@@ -107,9 +107,10 @@ def _task_models(
 
 
 def _mixed_at(chosen: Chosen, lanes: Lanes, nodes: list[Hashable]) -> Floats:
-    """Nodes' own mixtures, (node, task, p + 1); the network's if no row of one trained with others.
+    """Nodes' own mixtures, (node, task, p + 1).
 
-    What a node does not have is not a number.
+    The network's if no row of a node trained with others, or not in the end: a task set aside. What
+    a node does not have is not a number.
     """
     share = chosen.found.weights * chosen.found.slopes
     nothing = np.full(chosen.classifiers.shape, np.nan)
@@ -119,7 +120,8 @@ def _mixed_at(chosen: Chosen, lanes: Lanes, nodes: list[Hashable]) -> Floats:
         found = np.stack([own.get(node, nothing) for node in nodes])
         part = share[:, m, None]
         mixed += np.where(part != 0, part * found, 0.0)
-    return np.where(np.isnan(mixed), chosen.classifiers, mixed)
+    is_lacking = np.isnan(mixed) | chosen.aside[:, None]
+    return np.where(is_lacking, chosen.classifiers, mixed)
 
 
 def joined(*lanes: Lanes) -> Info:

@@ -364,13 +364,11 @@ which side, with nothing to set. What it does:
   that of all tasks, the more the fewer rows it has and the less tasks differ (a beta distribution,
   by moments). There is nothing to tune in it. Tried first on contraception (10), heart (20), breast
   cancer, diabetes and four sets with two or three rows of a class, confirmed on the others.
-- *Large C last*: all families try up to ten over the mean squared row, a larger C only those that
-  should have a hundredth of some task there: what they have at the largest so far, less what the
-  task's loss takes off it if it goes on rising as it did from the C before (with a guard, alone
-  tries on whether or not it rises); and only what has a hundredth of some task has a part in the
-  answer (a prototype tried everything and kept a thousandth). Judged on three splits of every set,
-  confirmed on seven others (one of school), before losses were looked at: no set moved by more than
-  0.10 ± 0.11 points. All rows are a lane beside the folds, so nothing is trained a second time.
+- *Large C last*: all families try up to ten over the mean squared row, a larger C only those whose
+  largest so far has a hundredth of some task; and only what has a hundredth of some task has a part
+  in the answer (a prototype tried everything and kept a thousandth). Judged on three splits of
+  every set, confirmed on seven others (one of school): no set moved by more than 0.10 ± 0.11
+  points. All rows are a lane beside the folds, so nothing is trained a second time.
 - *Labels drawn by lot*: a task with far more held-out errors than the others (5 %, corrected for
   the number of tasks) that is no better than a coin is set aside: the others train anew without its
   rows, and it has no vote in the prior. Found on poisoned rows; without poison about one task in 85

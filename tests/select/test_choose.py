@@ -1,6 +1,5 @@
 """The whole way with a trainer that solves pooled problems, no network needed."""
 
-import importlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -8,22 +7,10 @@ import numpy as np
 import pytest
 from sklearn.svm import LinearSVC
 
-from dtsvm.select import (
-    ALL,
-    SMALL,
-    Candidate,
-    Held,
-    Lift,
-    candidates,
-    choose,
-    moments,
-    split,
-    weigh,
-)
-from dtsvm.select.weighing import Evidence, answered, measuring, weighing
+from dtsvm.select import ALL, Held, Lift, candidates, choose, moments, split, weigh
+from dtsvm.select.weighing import answered, measuring, weighing
 
 pytestmark = pytest.mark.filterwarnings("ignore:Liblinear failed to converge")
-choosing = importlib.import_module("dtsvm.select.choosing")  # the name is a function's, too
 
 
 def pooled(X, y, task, n_tasks, mean_square):
@@ -209,22 +196,3 @@ def test_nodes_that_see_only_their_own_rows_and_totals_find_the_same_weights():
 def test_without_a_refit_the_folds_classifiers_are_averaged():
     X, y, task, direction = draw(4)
     assert error(run(X, y, task, refit=False), direction) < 0.25
-
-
-@pytest.mark.parametrize(
-    ("rise", "guard", "climbs"),
-    [
-        (-1.0, None, True),
-        (0.5, None, True),  # 0.1 e^−0.5 is still something
-        (3.0, None, False),  # 0.1 e^−3 is next to nothing
-        (3.0, "alone", True),
-    ],
-)
-def test_a_family_tries_a_larger_C_unless_its_loss_rises_too_fast(rise, guard, climbs):
-    prices = [1.0, 10.0, 100.0]
-    some = [Candidate(family, C) for family in SMALL[:2] for C in prices]
-    said = Evidence(np.ones(4), np.array([[0.0, rise, 0.0, 0.0]]))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(choosing, "shares", lambda *_: np.array([[0.1, 0.1, 0.4, 0.4]]))
-        found = choosing._worth(some, [0, 1, 3, 4], said, prices, guard)
-    assert found == ([2, 5] if climbs else [5])

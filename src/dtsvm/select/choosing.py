@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dtsvm.select.candidates import Candidate, Family
+from dtsvm.select.candidates import Candidate
 from dtsvm.select.held import Held, Job, Lane, out_of_fold
 from dtsvm.select.margins import Margins
 from dtsvm.select.sides import sides
@@ -36,7 +36,7 @@ Ints = NDArray[np.int64]
 Total = Callable[[Floats], Floats]
 
 AHEAD = 2  # levels of C that are tried for every family, counted from the reference's
-WORTH = 0.01  # of a task: a family that will have less at the next C does not try it
+WORTH = 0.01  # of a task: a family that gives less at the largest C so far tries no larger one
 
 # Trains jobs side by side; gives (lane, task, feature with the bias last) for each.
 Train = Callable[[list[Job]], list[Floats]]
@@ -132,7 +132,7 @@ def choosing(
     """
     lanes = [np.flatnonzero(held.fold != k) for k in range(held.n_folds)]
     lanes += [np.arange(len(held.y))] if refit else []
-    tried = yield from _climb(held, candidates, lanes, reference, guard)
+    tried = yield from _climb(held, candidates, lanes, reference)
     aside = np.zeros(held.n_tasks, bool)
     found = yield from _judging(held, tried, candidates, None, aside)
     while (suspects(found.wrong) & ~aside).any():
@@ -161,15 +161,12 @@ class _Tried(NamedTuple):
 
 
 def _climb(
-    held: Held,
-    candidates: Sequence[Candidate],
-    lanes: list[Ints],
-    reference: int,
-    guard: str | None,
+    held: Held, candidates: Sequence[Candidate], lanes: list[Ints], reference: int
 ) -> Generator[Any, Any, _Tried]:
     """Train on all lanes, small C first; a larger one only in families that gain by what they have.
 
-    Large C is what takes rounds: see `_worth`.
+    Large C is what takes rounds. A family whose largest C so far gives no task a share of `WORTH`
+    ends there: loss along C falls, then rises.
     """
     own, side = yield from _own(held, candidates, lanes, reference)
     prices = sorted({candidate.C for candidate in candidates})
@@ -189,39 +186,24 @@ def _climb(
         said = heard if said is None else said.beside(heard)
         decisions = np.concatenate([decisions, new], axis=1)
         top += 1
-        more = _worth(candidates, which, said, prices[max(top - 2, 0) : top + 1], guard)
+        more = _worth(candidates, which, said, prices[top - 1 : top + 1])
         if not more:
             return _Tried(which, trained, decisions, margins, said, side)
 
 
 def _worth(
-    candidates: Sequence[Candidate],
-    which: list[int],
-    said: Evidence,
-    prices: list[float],
-    guard: str | None = None,
+    candidates: Sequence[Candidate], which: list[int], said: Evidence, prices: list[float]
 ) -> list[int]:
-    """Return what to try at the last of three prices: families that should be of worth there.
-
-    A task's loss falls along C, then rises the faster the larger C is: where it rose from the first
-    price to the second, it is taken to rise on at that rate. A guard leaves tasks alone with what
-    errs least, which need not be what is likeliest: alone tries on while it is of worth.
-    """
-    if len(prices) < 3:
+    """Return what to try at the second of two prices: families of worth at the first."""
+    if len(prices) < 2:
         return []
-    share = shares(said, _are_alone(candidates, which))
-    place = {candidates[m]: k for k, m in enumerate(which)}
-    step = np.log(prices[2] / prices[1]) / np.log(prices[1] / prices[0])
-
-    def worth(family: Family) -> float:
-        before, now = (place.get(Candidate(family, C)) for C in prices[:2])
-        if before is None or now is None:
-            return 0.0
-        rise = np.maximum(said.loss[:, now] - said.loss[:, before], 0.0)
-        rise *= 0.0 if guard and family.is_alone else step
-        return float((share[:, now] * np.exp(-rise)).max(initial=0.0))
-
-    return [m for m, c in enumerate(candidates) if prices[2] == c.C and worth(c.family) > WORTH]
+    share = shares(said, _are_alone(candidates, which)).max(axis=0)
+    families = {
+        candidates[m].family
+        for m, part in zip(which, share.tolist(), strict=True)
+        if prices[0] == candidates[m].C and part > WORTH
+    }
+    return [m for m, c in enumerate(candidates) if prices[1] == c.C and c.family in families]
 
 
 def _set_aside(

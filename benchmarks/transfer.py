@@ -507,8 +507,12 @@ def _macro_table(found: dict[str, list[dict[str, Any]]], kept: dict[str, str]) -
     lines.append("")
     every = list(far.values())
     rest = [less for name, less in far.items() if "turned" not in name]
-    without = f" ({np.mean(rest):+.2f} without turned tasks)" if len(rest) < len(far) else ""
-    lines.append(f"On average {np.mean(every):+.2f} points{without}, at worst {max(every):+.2f}.")
+    digits = 1 if any(MARK in line for line in lines) else 2  # no more than kept rows have
+    mean, far_rest, worst = (
+        f"{x:+.{digits}f}" for x in (np.mean(every), np.mean(rest), max(every))
+    )
+    without = f" ({far_rest} without turned tasks)" if len(rest) < len(far) else ""
+    lines.append(f"On average {mean} points{without}, at worst {worst}.")
     missed = [name for name, less in far.items() if less > TARGET]
     lines.append(f"Behind by more than {TARGET} points: {'; '.join(missed) or 'none'}.\n")
     return "\n".join(lines)

@@ -263,7 +263,5 @@ class Member:
         for name, entry in list(self.roster.entries.items()):
             if name != self.name and self.identity.objection(name, entry.certificate):
                 self.roster.drop(name)
-                if (
-                    name in self.mail
-                ):  # who comes with another certificate counts from its own start
+                if name in self.mail:  # with another certificate it counts from its own start
                     self.mail[name] = Mail()

@@ -44,7 +44,7 @@ def test_a_thousand_silent_strangers_do_not_keep_a_neighbour_out(network):
             for _ in range(50):  # no more at once than the system holds: it would be a second
                 strangers += await silent(server.port, 20)
                 await asyncio.sleep(0)
-                most = max(most, len(server._pending))
+                most = max(most, len(server._door.pending))
             await knock("a", network["a"], server, lambda: heard)
             for writer in strangers:
                 writer.transport.abort()
@@ -125,7 +125,7 @@ def test_who_says_nothing_is_given_up(network, monkeypatch, has_certificates):
             with contextlib.suppress(ConnectionError):
                 assert await asyncio.wait_for(reader.read(), 30) == b""
             writer.close()
-            while server._pending:
+            while server._door.pending:
                 await asyncio.sleep(0.01)
 
     asyncio.run(meet())
@@ -168,7 +168,7 @@ def test_a_handshake_of_a_byte_now_and_then_is_given_up(network, monkeypatch):
                     n_sent += 1
                     await asyncio.sleep(0.05)
             writer.close()
-            while server._pending:
+            while server._door.pending:
                 await asyncio.sleep(0.01)
             return server.refused, n_sent
 
@@ -185,7 +185,7 @@ def test_noise_instead_of_a_handshake_is_refused(network):
             with contextlib.suppress(ConnectionError):
                 await asyncio.wait_for(reader.read(), 30)
             writer.close()
-            while server._pending:
+            while server._door.pending:
                 await asyncio.sleep(0.01)
             return server.refused
 

@@ -22,6 +22,7 @@ from dtsvm.errors import NetworkError
 from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.identity import named_in
 from dtsvm.runtime.agent.node.names import shown
+from dtsvm.runtime.agent.node.seldom import Seldom
 from dtsvm.runtime.agent.process.credentials import Credentials
 from dtsvm.runtime.agent.process.door import Door
 from dtsvm.runtime.agent.process.stream import Allowance, Limits, Stream
@@ -32,7 +33,6 @@ log = logging.getLogger(__name__)
 REDIAL_SECONDS = (0.1, 1.0)
 HANDSHAKE_SECONDS = 5.0
 WAIT_SECONDS = 0.02  # between looks whether somebody said who it is
-LOG_SECONDS = 60.0
 WRITE_AHEAD = 1_000_000  # bytes written to a connection before messages wait
 
 
@@ -91,10 +91,9 @@ class Transport:
         for address in [listen, *neighbours.values()]:
             self._check_address(address)
         self.port = 0
-        self.refused = 0  # connections
+        self._refusals = Seldom()  # of connections
         self._lines = {neighbour: _Line() for neighbour in neighbours}
         self._door: Door | None = None
-        self._logged_at = -LOG_SECONDS
         self._is_stopped = False
 
     def _check_address(self, address: str) -> None:
@@ -258,11 +257,6 @@ class Transport:
     def _stream(self) -> Stream:
         return Stream(lambda _: None, self._heard, self._closed, self.limits)
 
-    @property
-    def _pending(self) -> list[object]:
-        """Those who have not shown who they are."""
-        return self._door.pending if self._door else []
-
     def _admit(self, stream: Stream, peer: str) -> bool:
         bad = ""
         if peer not in self.neighbours or peer >= self.name:
@@ -276,16 +270,15 @@ class Transport:
         self._take_over(stream, peer)
         return True
 
-    def _count_refused(self, why: str) -> None:
-        self.refused += 1
-        self._complain(f"A connection was refused: {why}.")
+    @property
+    def refused(self) -> int:
+        """How many connections were refused."""
+        return self._refusals.n
 
-    def _complain(self, sentence: str) -> None:
-        """Log once a minute, whatever happens."""
-        now = time.monotonic()
-        if now - self._logged_at >= LOG_SECONDS:
-            self._logged_at = now
-            log.warning("Node %s: %s (%d refused so far)", self.name, sentence, self.refused)
+    def _count_refused(self, why: str) -> None:
+        if self._refusals.is_worth_a_line(time.monotonic()):
+            words = "Node %s: A connection was refused: %s. (%d refused so far)"
+            log.warning(words, self.name, why, self.refused)
 
     # The end that dials
 

@@ -23,7 +23,7 @@ from dtsvm.kernel import compiled
 from dtsvm.problem import Certificate
 from dtsvm.rounds import State
 from dtsvm.rounds.certify import Tally, certify
-from dtsvm.rounds.stopping import SHARE, residual_tol
+from dtsvm.rounds.stopping import residual_tol
 from dtsvm.runtime.agent.node.lanes import is_main
 from dtsvm.runtime.agent.node.masks import MOST
 from dtsvm.runtime.agent.node.ranges import are_within
@@ -319,7 +319,8 @@ class Certifier:
     def _judge(self, team: Team, look: _Look) -> None:
         """Say how good the answer is; if not good enough, wait the longer the worse it is.
 
-        As `kernel.conclude` does; all looked at the same time, so all will again.
+        As `kernel.conclude` does, but that all of `tol` is allowed: a node's answer is the one that
+        was certified, none is worse. All looked at the same time, so all will again.
         """
         share = np.array(team.members) / sum(team.members)
         tally = Tally(**{name: look.sums[name] for name in Tally._fields})
@@ -332,7 +333,7 @@ class Certifier:
         look.answer = self._answer(team, look, found)
         least = max(found.bound, 1e-6 * min(float(look.sums["box"][0]), team.weight), 1e-300)
         worst = (found.objective - found.bound) / least
-        allowed = SHARE * self.state.settings.tol
+        allowed = self.state.settings.tol
         look.is_good = worst <= allowed and self._is_near(team, look)
         if look.is_good and look.first is None:
             look.first = look.answer

@@ -6,9 +6,11 @@ ctypedef long long Count
 ctypedef const unsigned char* Text
 
 cdef double INF
+cdef Count MOST_CALM
 
 cdef class Like:
-    cdef readonly tuple known
+    cdef readonly object digest
+    cdef readonly Count begun
     cdef readonly bytes like
     cdef const long long[:, ::1] places
     cdef readonly Int begin, end
@@ -35,8 +37,6 @@ cpdef bint is_lacking(Box box, Count round_) except -1
 @cython.locals(is_one=bint, found=Count)
 cdef object take_out(Box box, Count round_)
 
-@cython.locals(pattern=Like, news=Numbers)
-cpdef bint take_numbers(Box box, bytes data, double now, tuple known, Count most) except -1
 @cython.locals(begin=Int, end=Int, n=Int, shift=Int, at=Int, i=Int, round_=Count, byte=Count, total=double, text=Text, known=Text)
 cpdef Numbers read_like(bytes data, Like like)
 @cython.locals(at=Int, i=Int, stop=Int, is_hole=bint, is_round_due=bint)
@@ -48,17 +48,27 @@ cdef double sum_of_squares(Text data, Int begin, Int end) noexcept nogil
 @cython.locals(at=Int, is_so=bint)
 cdef bint are_finite(Text data, Int begin, Int end) noexcept nogil
 
-@cython.locals(box=Box)
-cpdef Count newest_of(dict boxes, list names, Count least) except? -1
-@cython.locals(box=Box, i=Int, is_so=bint)
-cpdef bint are_heard(dict boxes, list heard, double latest) except -1
-@cython.locals(box=Box, is_waited=bint, has_letters=bint)
-cpdef bint is_complete(dict boxes, list names, Count round_, bint is_settled) except -1
-@cython.locals(box=Box, numbers=Numbers, heard=list, rest=list, way=tuple, is_in_time=bint, has_moved=bint, is_known=bint)
-cpdef tuple open_letters(dict boxes, list names, Count round_, dict ways, object bounds, object hear)
-@cython.locals(box=Box, least=Count)
-cpdef Count count_calm(dict boxes, list names, Count calm) except? -1
-@cython.locals(box=Box, pieces=list, out=dict, behind=list)
-cpdef tuple write(dict boxes, dict frames, bytes count, object roster)
+cdef class Post:
+    cdef public dict boxes
+    cdef public list present
+    cdef public Count round, calm, begun, ahead, last
+    cdef public object digest
+    cdef public bint is_settled
+
+    @cython.locals(box=Box, pattern=Like, news=Numbers, most=Count)
+    cpdef int take_numbers(self, str name, bytes data, double now) except -1
+    @cython.locals(box=Box, is_waited=bint, has_letters=bint)
+    cpdef bint is_complete(self) except -1
+    @cython.locals(box=Box, newest=Count)
+    cpdef Count go_on(self) except? -1
+    @cython.locals(box=Box, i=Int, is_so=bint)
+    cpdef bint are_heard(self, list heard, double latest) except -1
+    @cython.locals(box=Box, numbers=Numbers, heard=list, rest=list, way=tuple, is_in_time=bint, has_moved=bint, is_known=bint)
+    cpdef tuple open_letters(self, dict ways, object bounds, object hear)
+    @cython.locals(box=Box, least=Count)
+    cpdef count_calm(self)
+    @cython.locals(box=Box, pieces=list, out=dict, behind=list)
+    cpdef tuple write(self, dict frames, bytes count)
+
 @cython.locals(out=bytearray)
 cpdef bytes counted(Int tag, Count value)

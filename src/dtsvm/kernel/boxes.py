@@ -2,7 +2,7 @@
 
 Most messages differ from the one before in their round and numbers alone. One that was checked
 whole is what others may be like, but for holes where its round and its numbers are; what a later
-one has there is checked anew. So is done all that a round asks of its messages:
+one has there is checked anew. All that a round asks of its messages is done so,
 
     take_numbers   keep a message that is like the one before
     is_complete    whether all have been heard that are waited for
@@ -10,12 +10,14 @@ one has there is checked anew. So is done all that a round asks of its messages:
     count_calm     how far around all are calm
     write          what each neighbour is told
 
+by `Post`, which has all mailboxes of a node.
+
 `boxes.pxd` beside it gives the C types; without a compiler this file runs as it stands.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -36,34 +38,29 @@ __all__ = [
     "Box",
     "Like",
     "Numbers",
-    "are_heard",
-    "count_calm",
+    "Post",
     "counted",
-    "is_complete",
     "is_lacking",
-    "newest_of",
-    "open_letters",
     "read_like",
-    "take_numbers",
-    "write",
 ]
 
 Ints = NDArray[np.int64]
 INF = float("inf")
+MOST_CALM = 2**31  # turns that are counted
 
 
 class Like:
     """Messages that are like one but for their round and their numbers.
 
-    known : what else its checks depended on. like : that message. begin, end : of its round, a
-    number of seven bits a byte, the lowest first. places : begin and end of its numbers, in the
-    order of the message, as (n, 2); doubles, the lowest byte first.
+    digest, begun : what else its checks depended on, as in `Post`. like : that message. begin,
+    end : of its round, a number of seven bits a byte, the lowest first. places : begin and end of
+    its numbers, in the order of the message, as (n, 2); doubles, the lowest byte first.
     """
 
     def __init__(
         self, known: tuple[int, int], like: bytes, round_at: tuple[int, int], places: Ints
     ) -> None:
-        self.known, self.like, self.places = known, like, places
+        (self.digest, self.begun), self.like, self.places = known, like, places
         self.begin, self.end = round_at
 
     def told(self, numbers: Numbers) -> Any:
@@ -184,23 +181,6 @@ def take_out(box: Box, round_: int) -> Any:
 # A message that is like another
 
 
-def take_numbers(box: Box, data: bytes, now: float, known: tuple[int, int], most: int) -> bool:
-    """Keep a message that differs from the last in its round and numbers; return whether.
-
-    Its round may be `most` at most, and no more than one behind the newest.
-    """
-    pattern = box.pattern
-    if pattern is None or box.heard_at is None or now < box.barred_until:
-        return False
-    if pattern.known != known:
-        return False
-    news = read_like(data, pattern)
-    if news is None or news.round > most or news.round < box.newest - 1:
-        return False
-    put_in(box, news.round, news, now, len(news.squares) > 0)
-    return True
-
-
 def read_like(data: bytes, like: Like) -> Numbers | None:
     """Read a message that is another one but for its round and its numbers.
 
@@ -284,113 +264,138 @@ def are_finite(data: bytes, begin: int, end: int) -> bool:
 # All mailboxes of a node
 
 
-def newest_of(boxes: Mapping[str, Box], names: list[str], least: int) -> int:
-    """Return the newest round of neighbours, or `least` where all are behind."""
-    for name in names:
-        box = boxes[name]
-        least = max(least, box.newest)
-    return least
+class Post:
+    """All mailboxes of a node, and how far it is itself.
 
+    boxes : by neighbour. present : who is heard and hears. round, calm, is_settled : of this node.
+    digest, begun : what a message's checks depend on beside itself, the roster and the sums. ahead,
+    last : how much farther than this node's a round may be, and the last one there can be.
+    """
 
-def are_heard(boxes: Mapping[str, Box], heard: list[bool], latest: float) -> bool:
-    """Whether those and no others of all neighbours have been heard since then."""
-    if len(heard) != len(boxes):
-        return False
-    for i, box in enumerate(boxes.values()):
-        is_so = box.heard_at is not None and box.heard_at >= latest
-        if is_so != heard[i]:
+    def __init__(self, boxes: dict[str, Any], ahead: int, last: int) -> None:
+        self.boxes, self.ahead, self.last = boxes, ahead, last
+        self.present: list[str] = []
+        self.round = self.calm = self.digest = self.begun = 0
+        self.is_settled = False
+
+    def take_numbers(self, name: str, data: bytes, now: float) -> int:
+        """Keep a message that differs from the sender's last in its round and numbers alone.
+
+        Returns 0 if it is no such message, 2 if all have been heard now that are waited for, else
+        1. Its round may be neither too far ahead nor more than one behind the newest.
+        """
+        box = self.boxes.get(name)
+        if box is None or box.pattern is None or box.heard_at is None or now < box.barred_until:
+            return 0
+        pattern = box.pattern
+        if pattern.digest != self.digest or pattern.begun != self.begun:
+            return 0
+        news = read_like(data, pattern)
+        most = min(self.round + self.ahead, self.last)
+        if news is None or news.round > most or news.round < box.newest - 1:
+            return 0
+        put_in(box, news.round, news, now, len(news.squares) > 0)
+        return 2 if self.is_complete() else 1
+
+    def is_complete(self) -> bool:
+        """Whether all have been heard that are waited for; who is late or settled is not.
+
+        Where nobody is waited for, a node that has not settled waits for a word of any.
+        """
+        is_waited, has_letters = False, False
+        for name in self.present:
+            box = self.boxes[name]
+            if not (box.is_late or box.is_settled):
+                if is_lacking(box, self.round):
+                    return False
+                is_waited = True
+            if box.one_round >= 0 or box.other_round >= 0:
+                has_letters = True
+        return is_waited or has_letters or self.is_settled or len(self.present) == 0
+
+    def go_on(self) -> int:
+        """Begin the next round, or that of who is farther; return it."""
+        newest = self.round + 1
+        for name in self.present:
+            box = self.boxes[name]
+            newest = max(newest, box.newest)
+        self.round = min(newest, self.last)
+        return self.round
+
+    def are_heard(self, heard: list[bool], latest: float) -> bool:
+        """Whether those and no others of all neighbours have been heard since then."""
+        if len(heard) != len(self.boxes):
             return False
-    return True
-
-
-def is_complete(boxes: Mapping[str, Box], names: list[str], round_: int, is_settled: bool) -> bool:
-    """Whether all have been heard that are waited for; who is late or settled is not.
-
-    Where nobody is waited for, a node that has not settled waits for a word of any.
-    """
-    is_waited, has_letters = False, False
-    for name in names:
-        box = boxes[name]
-        if not (box.is_late or box.is_settled):
-            if is_lacking(box, round_):
+        for i, box in enumerate(self.boxes.values()):
+            is_so = box.heard_at is not None and box.heard_at >= latest
+            if is_so != heard[i]:
                 return False
-            is_waited = True
-        if box.one_round >= 0 or box.other_round >= 0:
-            has_letters = True
-    return is_waited or has_letters or is_settled or len(names) == 0
+        return True
 
+    def open_letters(
+        self, ways: dict[str, tuple[Any, ...]], bounds: Any, hear: Callable[..., bool]
+    ) -> tuple[list[str], list[tuple[str, Any]]]:
+        """End a round's waiting; return whose numbers were heard, and what is left to be looked at.
 
-def open_letters(
-    boxes: Mapping[str, Box],
-    names: list[str],
-    round_: int,
-    ways: dict[str, tuple[Any, ...]],
-    bounds: Any,
-    hear: Callable[..., bool],
-) -> tuple[list[str], list[tuple[str, Any]]]:
-    """End a round's waiting; return whose numbers were heard, and what is left to be looked at.
-
-    `ways` has, by neighbour with which something is shared, a pattern, bounds, and the way for
-    `hear` of messages for which both are the same.
-    """
-    heard: list[str] = []
-    rest: list[tuple[str, Any]] = []
-    for name in names:
-        box = boxes[name]
-        is_in_time, has_moved = not is_lacking(box, round_), box.newest > box.seen
-        news = take_out(box, round_)
-        box.seen, box.is_late = box.newest, not (is_in_time or box.is_settled)
-        way = ways.get(name)
-        # A neighbour with which no task is shared says nothing but how far it is.
-        if is_in_time or (has_moved and way is None):
-            box.is_heard = True
-        if news is None:
-            continue
-        if way is not None and isinstance(news, Numbers):
-            numbers: Numbers = news
-            is_known = way[0] is numbers.pattern and way[1] is bounds
-            if is_known and hear(numbers.data, numbers.squares, way[2]):
-                box.n_odd, box.is_heard = 0, True
-                heard.append(name)
+        `ways` has, by neighbour with which something is shared, a pattern, bounds, and the way for
+        `hear` of messages for which both are the same.
+        """
+        heard: list[str] = []
+        rest: list[tuple[str, Any]] = []
+        for name in self.present:
+            box = self.boxes[name]
+            is_in_time, has_moved = not is_lacking(box, self.round), box.newest > box.seen
+            news = take_out(box, self.round)
+            box.seen, box.is_late = box.newest, not (is_in_time or box.is_settled)
+            way = ways.get(name)
+            # A neighbour with which no task is shared says nothing but how far it is.
+            if is_in_time or (has_moved and way is None):
+                box.is_heard = True
+            if news is None:
                 continue
-        rest.append((name, news))
-    return heard, rest
+            if way is not None and isinstance(news, Numbers):
+                numbers: Numbers = news
+                is_known = way[0] is numbers.pattern and way[1] is bounds
+                if is_known and hear(numbers.data, numbers.squares, way[2]):
+                    box.n_odd, box.is_heard = 0, True
+                    heard.append(name)
+                    continue
+            rest.append((name, news))
+        return heard, rest
 
+    def count_calm(self) -> None:
+        """Make calm 1 + the least here and around, if all have been heard since it was counted.
 
-def count_calm(boxes: Mapping[str, Box], names: list[str], calm: int) -> int:
-    """Return 1 + the least calm here and around, if all have been heard since it was last counted.
+        Lost messages slow this down and do not break it; c turns of calm tell of c links around. A
+        settled neighbour has counted far enough and counts no further, so it is left out.
+        """
+        least = self.calm
+        for name in self.present:
+            box = self.boxes[name]
+            if not box.is_settled:
+                if not box.is_heard:
+                    return
+                least = min(least, box.calm)
+        for box in self.boxes.values():
+            box.is_heard = False
+        self.calm = min(1 + least, MOST_CALM)
 
-    Lost messages slow this down and do not break it; c turns of calm tell of c links around. A
-    settled neighbour has counted far enough and counts no further, so it is left out.
-    """
-    least = calm
-    for name in names:
-        box = boxes[name]
-        if not box.is_settled:
-            if not box.is_heard:
-                return calm
-            least = min(least, box.calm)
-    for box in boxes.values():
-        box.is_heard = False
-    return 1 + least
+    def write(
+        self, frames: dict[str, list[Any]], count: bytes
+    ) -> tuple[dict[str, bytes], list[str]]:
+        """Return a message for every neighbour, and who has yet to be told of the roster, or all.
 
-
-def write(
-    boxes: Mapping[str, Box], frames: dict[str, list[Any]], count: bytes, roster: int
-) -> tuple[dict[str, bytes], list[str]]:
-    """Return a message for every neighbour, and who has yet to be told of this roster, or all.
-
-    A frame has the pieces of a message; its second is for the round.
-    """
-    out = {}
-    behind: list[str] = []
-    for name, pieces in frames.items():
-        pieces[1] = count
-        out[name] = b"".join(pieces)
-        box = boxes[name]
-        if box.heard_at is None or box.roster_digest != roster:
-            behind.append(name)
-    return out, behind
+        A frame has the pieces of a message; its second is for the round.
+        """
+        out = {}
+        behind: list[str] = []
+        for name, pieces in frames.items():
+            pieces[1] = count
+            out[name] = b"".join(pieces)
+            box = self.boxes[name]
+            if box.heard_at is None or box.roster_digest != self.digest:
+                behind.append(name)
+        return out, behind
 
 
 def counted(tag: int, value: int) -> bytes:

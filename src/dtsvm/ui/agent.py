@@ -104,7 +104,6 @@ async def _serve(
         config.listen,
         site.neighbours,
         credentials,
-        lambda peer, data: hear(peer, data),
         limits=Limits() if site.chooser else Limits(node.inbox.most_bytes),
     )
     who = config.name, config.network, node.roster, node.identity
@@ -126,8 +125,9 @@ async def _serve(
         rounds, config.metrics, config.credentials if credentials else lambda: None,
     )  # fmt: skip
     process = ChoosingProcess(*parts, site.chooser) if site.chooser else Process(*parts)
-    hear = route(
-        preparing, beside, transport, process.hear,
+    transport.on_message = process.hear
+    process.hear_other = route(
+        preparing, beside, transport,
         lambda generation: process.is_paused or (calls.is_allowed() and anew(generation)),
     )  # fmt: skip
     process.notes = lambda: preparing.notes if preparing else []

@@ -19,14 +19,12 @@ class LossyTransport(agent.Transport):
     """A transport that loses a share of what arrives, each message by itself."""
 
     def __init__(self, *args, loss, seed, **more):
-        *before, on_message = args
-
-        def hear(peer, data):
-            if self.random.random() >= self.loss:
-                on_message(peer, data)
-
-        super().__init__(*before, hear, **more)
+        super().__init__(*args, **more)
         self.loss, self.random = loss, random.Random(seed)
+
+    def _heard(self, stream, data):
+        if self.random.random() >= self.loss:
+            super()._heard(stream, data)
 
 
 def run_agent(path, log, options, loss, seed):

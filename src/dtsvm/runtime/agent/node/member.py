@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dtsvm.kernel import boxes
 from dtsvm.problem import Settings
 from dtsvm.rounds import State
 from dtsvm.runtime.agent.node.ends import Ends
@@ -19,6 +20,7 @@ from dtsvm.runtime.agent.node.mail import Mail
 from dtsvm.runtime.agent.node.names import check_link, check_unlink
 from dtsvm.runtime.agent.node.pack import Pieces
 from dtsvm.runtime.agent.node.presence import Presence, Said
+from dtsvm.runtime.agent.node.refuse import MOST_AHEAD, MOST_COUNT
 from dtsvm.runtime.agent.node.roster import Roster
 from dtsvm.runtime.agent.node.timing import Timing
 from dtsvm.runtime.privacy.veil import Veil
@@ -80,6 +82,7 @@ class Member:
         self.state = State(self.n_features, self.settings)
         self.roster = Roster()
         self.mail = {name: Mail() for name in self.neighbours}
+        self.post = boxes.Post(self.mail, MOST_AHEAD, MOST_COUNT - 1)
         self.veil.check(self.settings)
         privacy = self.veil.privacy
         norm = privacy.norm if privacy.level == "dp" else None
@@ -87,18 +90,15 @@ class Member:
         self.holdings: dict[str, Holding] = self._held.tasks
         self.ends = Ends(self.state, self.veil)
         self.presence = Presence(
-            self.name, self.network, self.began, self.roster, self.mail, self._held,
+            self.name, self.network, self.began, self.roster, self.post, self._held,
             self.timing, self.identity, self.now,
         )  # fmt: skip
-        self.round = 0
-        self.calm = 0
-        self.is_settled = False
         self._announce(self.now)
 
     def _wake(self) -> None:
         """Go on training."""
-        self.calm = 0
-        self.is_settled = False
+        self.post.calm = 0
+        self.post.is_settled = False
 
     # What is held here
 
@@ -239,7 +239,30 @@ class Member:
     @property
     def present(self) -> list[str]:
         """The neighbours heard and hearing."""
-        return self.presence.present
+        return self.post.present
+
+    @property
+    def round(self) -> int:
+        """The round it is in, or was in last."""
+        return self.post.round
+
+    @round.setter
+    def round(self, round_: int) -> None:
+        self.post.round = round_
+
+    @property
+    def calm(self) -> int:
+        """For how many turns it has been calm, and all around."""
+        return self.post.calm
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all that it knows of is certified, and there is nothing to do."""
+        return self.post.is_settled
+
+    @is_settled.setter
+    def is_settled(self, is_settled: bool) -> None:
+        self.post.is_settled = is_settled
 
     @property
     def has_left(self) -> bool:

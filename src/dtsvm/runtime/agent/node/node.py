@@ -37,7 +37,6 @@ from dtsvm.runtime.agent.node.mail import MOST_ODD
 from dtsvm.runtime.agent.node.outbox import Outbox
 from dtsvm.runtime.agent.node.pack import Packer, Pieces
 from dtsvm.runtime.agent.node.pattern import Letter
-from dtsvm.runtime.agent.node.refuse import MOST_AHEAD, MOST_COUNT
 from dtsvm.runtime.agent.node.scaling import Scaler
 from dtsvm.runtime.agent.node.seldom import Seldom
 from dtsvm.runtime.agent.node.summing import Summing
@@ -75,7 +74,7 @@ class Node(Answers):
             lambda: (self.presence.incarnation, self.round), self.presence.remember,
             self.roster, self.sums, self.holdings, self.mail,
         )  # fmt: skip
-        self.outbox = Outbox(self.name, self.network, shared, self.roster, self.sums, self.mail)
+        self.outbox = Outbox(self.name, self.network, shared, self.roster, self.sums, self.post)
         self.refused = self.inbox.refused
         self._begin_counting()
 
@@ -105,6 +104,7 @@ class Node(Answers):
         """Rebuild links and global numbers after the roster changed."""
         teams = adapt(self.name, self.roster, self.holdings, self.ends, self.personal)
         self.sums.begin(teams)
+        self.post.begun = self.sums.begun
         self.balancer.begin(teams)
         self.certifier.begin(teams)
         self.scaler.begin(teams)
@@ -144,8 +144,7 @@ class Node(Answers):
         self.now = now
         if not self.presence.is_announced(now):
             self._announce(now)
-        newest = boxes.newest_of(self.mail, self.presence.present, self.round + 1)
-        self.round = min(newest, MOST_COUNT - 1)
+        round_ = self.post.go_on()
         if self._adapted != self.roster.digest:
             self._adapt()
         has_new_level = self.sums.changes != self._followed and self._follow_sums()
@@ -153,7 +152,7 @@ class Node(Answers):
             self.ends.prepare()
         elif has_new_level:
             self.ends.pull_anew()
-        self._age = self.round - self._changed_in
+        self._age = round_ - self._changed_in
         self.state.age, self.state.before = max(self._age - 1, 0), self._changed_in
         self._coming = self.balancer.coming(self._age)
 
@@ -172,7 +171,9 @@ class Node(Answers):
 
     def tell(self) -> dict[str, bytes]:
         """Return what each neighbour is to be told."""
-        self._told = self._packer.pack(self._coming, self._age, self.balancer.wants)
+        self._told = self._packer.pack()
+        if self._coming:
+            self._told = self._packer.measured(self._coming, self._age, self.balancer.wants)
         return self._messages(self._told)
 
     def hello(self, now: float) -> dict[str, bytes]:
@@ -190,21 +191,20 @@ class Node(Answers):
         return self._messages({n: data for n, data in self._told.items() if wants(n, age)})
 
     def _messages(self, told: dict[str, Pieces]) -> dict[str, bytes]:
-        standing = min(self.calm, 2**31), self.is_settled
-        return self.outbox.messages(self.presence.incarnation, standing, self.round, told)
+        post = self.post
+        standing = post.calm, post.is_settled
+        return self.outbox.messages(self.presence.incarnation, standing, post.round, told)
 
     def is_complete(self) -> bool:
         """Whether every neighbour that is waited for has been heard this round."""
-        return boxes.is_complete(self.mail, self.presence.present, self.round, self.is_settled)
+        return self.post.is_complete()
 
     def finish(self, now: float) -> None:
         """Take in what was heard, and see whether all is calm."""
         if self.state.is_stale:  # a task left or rows came while waiting: the round is void
             return
-        present, check = self.presence.present, self._coming
-        self.heard, rest = boxes.open_letters(
-            self.mail, present, self.round, self.ends.ways, self._bounds, compiled.hear_numbers
-        )
+        post, check = self.post, self._coming
+        self.heard, rest = post.open_letters(self.ends.ways, self._bounds, compiled.hear_numbers)
         for name, news in rest:
             if self._hear(name, news, check, now):
                 self.heard.append(name)
@@ -215,17 +215,17 @@ class Node(Answers):
         if self.residual < inf:
             self._apart.n_rounds = 0
         else:
-            self._agree_anew(present, now)
+            self._agree_anew(post.present, now)
         if check or self._age >= self._snapshot_at:
             self._grow_older(check, now)
         self.state.age = max(self._age, 0)
         if self.residual > self.certifier.residual_tol:
-            self.calm = 0
+            post.calm = 0
         else:
-            self.calm = boxes.count_calm(self.mail, present, self.calm)
-        is_calm = (self.calm > self._width or self.veil.is_noisy) and self._is_calm
+            post.count_calm()
+        is_calm = (post.calm > self._width or self.veil.is_noisy) and self._is_calm
         self.certifier.look(is_calm, now + self.timing.round_seconds)
-        self.is_settled = is_calm and self._is_at_rest
+        post.is_settled = is_calm and self._is_at_rest
 
     def _hear(self, name: str, news: Letter, check: int, now: float) -> bool:
         """Have what a neighbour told taken in, if the data allow it; return whether."""
@@ -343,13 +343,12 @@ class Node(Answers):
 
         Returns whether all have been heard now that are waited for; None if it is no such message.
         """
-        mail, known = self.mail.get(peer), (self.roster.digest, self.sums.begun)
-        most = min(self.round + MOST_AHEAD, MOST_COUNT - 1)
-        if mail is None or not boxes.take_numbers(mail, data, now, known, most):
-            return None
-        if self.is_settled:
+        post = self.post
+        heard = post.take_numbers(peer, data, now)
+        if heard and post.is_settled:
             self._look_up(peer)
-        return boxes.is_complete(self.mail, self.presence.present, self.round, self.is_settled)
+            return post.is_complete()
+        return heard == 2 if heard else None
 
     def take(self, peer: str, data: bytes, now: float) -> bool:
         """Check a message from the neighbour at the other end of a link, and keep it."""

@@ -44,9 +44,10 @@ class Outbox:
     settings: str
     roster: Roster
     sums: Summing
-    mail: dict[str, Mail]
+    post: boxes.Post
 
     def __post_init__(self) -> None:
+        self.mail: dict[str, Mail] = self.post.boxes
         self._head: tuple[int, tuple[int, bool]] = (-1, (0, False))
         self._before, self._last = _NOTHING, _NOTHING
         self._roster: tuple[int, bytes] = (-1, b"")  # as last packed, with its digest
@@ -69,7 +70,7 @@ class Outbox:
         if wanted != self._framed or told is not self._told:
             self._frame(told, len(count))
             self._framed, self._told = wanted, told
-        out, behind = boxes.write(self.mail, self._frames, count, roster)
+        out, behind = self.post.write(self._frames, count)
         for name in behind:
             out[name] += self._news(self.mail[name])
         if round_ > self._last[0]:

@@ -15,6 +15,7 @@ __all__ = ["Packer", "Pieces"]
 
 Group = Callable[[str], str]
 Pieces = list[bytes | memoryview]
+IS_TURNED = sys.byteorder != "little"  # numbers here have their highest byte first
 
 
 class Packer:
@@ -28,17 +29,21 @@ class Packer:
         self._places: dict[str, list[int]] = {}  # ends, by neighbour
         self._pieces: dict[str, Pieces] = {}  # all that neighbours are told
 
-    def pack(self, check: int, age: int, wants: Callable[[str, int], bool]) -> dict[str, Pieces]:
-        """Return q of every end, by neighbour; x and z to those who want them for a check.
+    def pack(self) -> dict[str, Pieces]:
+        """Return q of every end, by neighbour.
 
         Pieces of a message are put one after another; numbers stay where the ends have them.
         """
         if self._made_for is not self.ends.ends:
             self._frame()
-        if sys.byteorder != "little":
+        if IS_TURNED:
             self._wire[:] = self.ends.told
-        if not check:
-            return self._pieces
+        return self._pieces
+
+    def measured(
+        self, check: int, age: int, wants: Callable[[str, int], bool]
+    ) -> dict[str, Pieces]:
+        """Return what was packed last, but x and z to those who want them for a check."""
         return {
             name: [self._measured(i, check) for i in self._places[name]]
             if wants(name, age)

@@ -31,8 +31,8 @@ class Presence:
         The network's id, and a number that grows with every start of the node.
     roster : Roster
         Who is known.
-    mail : dict of str to Mail
-        The neighbours.
+    post : Post
+        The neighbours' mailboxes.
     held : Holdings
         The tasks held here.
     timing : Timing
@@ -47,7 +47,7 @@ class Presence:
     network: int
     incarnation: int
     roster: Roster
-    mail: dict[str, Mail]
+    post: boxes.Post
     held: Holdings
     timing: Timing
     identity: Identity
@@ -60,7 +60,7 @@ class Presence:
     def __post_init__(self) -> None:
         self._sequence = 0
         self._announced: tuple[int, list[bool]] = (-1, [])  # with which roster, whom it heard
-        self.present: list[str] = []  # the neighbours heard and hearing
+        self.mail: dict[str, Mail] = self.post.boxes
         self.roster.on_change = self._look_around
 
     # The node's own entry
@@ -88,7 +88,7 @@ class Presence:
         roster, heard = self._announced
         if roster != self.roster.digest:
             return False
-        return boxes.are_heard(self.mail, heard, now - self.timing.evict_seconds)
+        return self.post.are_heard(heard, now - self.timing.evict_seconds)
 
     def remember(self, old: Entry) -> None:
         """Compare what the others remember of this node with what its checkpoint knows."""
@@ -159,7 +159,8 @@ class Presence:
 
     def _look_around(self) -> None:
         names = self.roster.neighbours(self.name)
-        self.present = [name for name in names if name in self.mail]
+        self.post.present = [name for name in names if name in self.mail]
+        self.post.digest = self.roster.digest
 
     def may_begin(self, now: float, round_: int) -> bool:
         """Whether everybody is here, or has been waited for long enough."""

@@ -14,8 +14,6 @@ from dtsvm.errors import DtsvmError
 from dtsvm.runtime.agent.node.agreed import Agreed
 from dtsvm.runtime.agent.node.names import plain
 from dtsvm.runtime.agent.node.preparing import Preparing, is_preparing
-from dtsvm.runtime.agent.node.refuse import PROTOCOL
-from dtsvm.runtime.agent.node.spoken import first_bytes
 from dtsvm.runtime.agent.node.timing import Timing
 from dtsvm.runtime.agent.process.asking import Beside
 from dtsvm.runtime.agent.process.control import listen
@@ -26,7 +24,6 @@ __all__ = ["Calls", "agree", "ask_generations", "route"]
 
 log = logging.getLogger(__name__)
 GAP_SECONDS = 0.05  # between messages while there is something to do
-TRAINING = first_bytes(PROTOCOL)
 LOG_SECONDS, AGAIN_SECONDS = 5.0, 60.0  # between lines about new things, and the same one
 MOST_WORDS = 1000
 ASK_SECONDS = 2.0
@@ -117,35 +114,32 @@ def route(
     preparing: Preparing | None,
     beside: Sequence[Beside],
     transport: Transport,
-    take: Callable[[str, bytes], object],
     anew: Callable[[int], object],
-) -> Callable[[str, bytes], None]:
-    """Return what takes messages while a node trains.
+) -> Callable[[str, bytes], bool]:
+    """Return what takes messages while a node trains that are not about that; whether it did.
 
     Latecomers are told what is agreed; `anew` is called when a neighbour calls to agree anew.
     """
 
-    def hear(peer: str, data: bytes) -> None:
-        if data.startswith(TRAINING):
-            take(peer, data)
-            return
+    def hear(peer: str, data: bytes) -> bool:
         began = time.monotonic()
-        hear_beside(peer, data)
+        is_mine = hear_beside(peer, data)
         transport.charge(peer, time.monotonic() - began)
+        return is_mine
 
-    def hear_beside(peer: str, data: bytes) -> None:
+    def hear_beside(peer: str, data: bytes) -> bool:
         for links in beside:
             if links.is_mine(data):
                 links.hear(peer, data)
-                return
-        if preparing is not None and is_preparing(data):
-            preparing.hear(peer, data)
-            if preparing.called > preparing.generation:
-                anew(preparing.called)
-            elif preparing.owes(peer):
-                transport.send(peer, preparing.message(peer))
-        else:
-            take(peer, data)
+                return True
+        if preparing is None or not is_preparing(data):
+            return False
+        preparing.hear(peer, data)
+        if preparing.called > preparing.generation:
+            anew(preparing.called)
+        elif preparing.owes(peer):
+            transport.send(peer, preparing.message(peer))
+        return True
 
     return hear
 

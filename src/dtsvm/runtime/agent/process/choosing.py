@@ -12,6 +12,8 @@ from typing import Any
 
 from dtsvm.errors import NetworkError
 from dtsvm.runtime.agent.node.chooser import Chooser, is_choosing
+from dtsvm.runtime.agent.node.refuse import PROTOCOL
+from dtsvm.runtime.agent.node.spoken import is_spoken
 from dtsvm.runtime.agent.process.process import Process
 from dtsvm.runtime.agent.process.turns import HEAVY_WORK
 
@@ -52,10 +54,10 @@ class ChoosingProcess(Process):
         if is_choosing(data):
             self._chooser.hear(peer, data)
             self._news.set()
-        elif self._is_stepping:
-            self._late.setdefault(peer, deque(maxlen=2)).append(data)
-        else:
+        elif not self._is_stepping:
             super().hear(peer, data)
+        elif is_spoken(PROTOCOL, data) or not self._is_for_others(peer, data):
+            self._late.setdefault(peer, deque(maxlen=2)).append(data)
 
     async def _go_on(self) -> None:
         """Do a step, and wait for what it needs; survive whatever happens in it."""

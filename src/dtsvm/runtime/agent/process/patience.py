@@ -27,7 +27,8 @@ class Patience:
 
     def __init__(self, node: Node) -> None:
         self.node = node
-        self._credit = MOST_CREDIT * node.timing.round_seconds
+        self._allowed = node.timing.round_seconds
+        self._credit = self._most = MOST_CREDIT * self._allowed
 
     def is_over(self, begun: float, now: float) -> bool:
         """Whether a round that began then has waited long enough."""
@@ -49,5 +50,5 @@ class Patience:
 
     def earn(self, seconds: float) -> None:
         """Count a round that lasted so long."""
-        allowed = self.node.timing.round_seconds
-        self._credit = min(max(self._credit + allowed - seconds, 0.0), MOST_CREDIT * allowed)
+        credit = self._credit + self._allowed - seconds
+        self._credit = credit if 0.0 < credit < self._most else (self._most if credit > 0 else 0.0)

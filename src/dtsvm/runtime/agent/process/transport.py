@@ -67,8 +67,8 @@ class Transport:
         Their names and addresses.
     credentials : Credentials or None
         None only on loopback: nothing is encrypted and names are believed.
-    on_message : callable
-        Takes the neighbour's name and the bytes.
+    on_message : callable, optional
+        Takes the neighbour's name and the bytes; it may be set until `start`.
     lease_seconds : float
         A connection that is silent this long is given up and dialled anew.
     limits : Limits, optional
@@ -81,12 +81,12 @@ class Transport:
         listen: str,
         neighbours: dict[str, str],
         credentials: Credentials | None,
-        on_message: Callable[[str, bytes], object],
+        on_message: Callable[[str, bytes], object] | None = None,
         lease_seconds: float = 3.0,
         limits: Limits | None = None,
     ) -> None:
         self.name, self.listen, self.neighbours = name, listen, dict(neighbours)
-        self.credentials, self.on_message = credentials, on_message
+        self.credentials, self.on_message = credentials, on_message or (lambda peer, data: None)
         self.lease_seconds, self.limits = lease_seconds, limits or Limits()
         for address in [listen, *neighbours.values()]:
             self._check_address(address)

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from math import inf
 
 from dtsvm.runtime.agent.node.node import Node
+from dtsvm.runtime.agent.node.refuse import PROTOCOL
+from dtsvm.runtime.agent.node.spoken import is_spoken
 from dtsvm.runtime.agent.process.patience import Patience
 from dtsvm.runtime.agent.process.trouble import Trouble
 
@@ -31,6 +34,8 @@ class Turns:
     max_rounds: int | None
 
     def _begin_turns(self) -> None:
+        # Takes what is not about training; returns whether it was for it.
+        self.hear_other: Callable[[str, bytes], bool] = lambda peer, data: False
         self._news = asyncio.Event()
         self._lock = asyncio.Lock()  # nothing is told while a solve runs beside the event loop
         self._is_leaving = self._is_written = False
@@ -80,6 +85,8 @@ class Turns:
         except Exception as error:
             self.trouble.survive(f"numbers from node {peer}", error)
         if is_complete is None:
+            if not is_spoken(PROTOCOL, data) and self._is_for_others(peer, data):
+                return
             is_complete = self._take(peer, data, now)
         elif self.node.is_settled and not self._is_in_round:
             return  # a sign of life, and no news
@@ -91,6 +98,13 @@ class Turns:
             except Exception as error:
                 self._failure, self._is_over = error, True
                 self._news.set()
+
+    def _is_for_others(self, peer: str, data: bytes) -> bool:
+        try:
+            return self.hear_other(peer, data)
+        except Exception as error:
+            self.trouble.survive(f"a message from node {peer}", error)
+            return True
 
     def _take(self, peer: str, data: bytes, now: float) -> bool:
         """Take a message that says more than numbers; return whether all have been heard."""
@@ -124,7 +138,8 @@ class Turns:
             failure, self._failure = self._failure, None
             raise failure
         if not self._is_over:
-            self._end(time.monotonic())
+            self._end(ended := time.monotonic())
+            self._busy += time.monotonic() - ended
         if not self._rests():
             if is_kept or time.monotonic() > due:
                 self._keep()
@@ -150,7 +165,6 @@ class Turns:
         self._patience.earn(now - self._begun_at)
         self.node.finish(now)
         self._is_over, self._is_written, self._is_tried = True, False, False
-        self._busy += time.monotonic() - now
         if now >= self._watched_at + WATCH_SECONDS or self.node.is_settled:
             self._watched_at = now
             self.trouble.watch(now)
@@ -165,13 +179,13 @@ class Turns:
         is_last = self.max_rounds is not None and node.round >= self.max_rounds
         is_over = self._is_leaving or node.is_settled or is_last
         if is_over or now > self._at_once_until or node.state.is_stale or node.is_balancing(now):
+            self._busy += time.monotonic() - now
             self._rests()
             self._news.set()
             return
-        started = time.monotonic()
-        node.open(started)
+        node.open(now)
         node.solve()
-        self._tell(node.tell(), started)
+        self._tell(node.tell(), now)
         if node.is_complete():  # the others are ahead
             self._news.set()
 

@@ -177,7 +177,12 @@ def test_a_handshake_of_a_byte_now_and_then_is_given_up(network, monkeypatch):
     assert n_sent < len(hello)
 
 
-def test_noise_instead_of_a_handshake_is_refused(network):
+def test_noise_instead_of_a_handshake_is_refused_before_one_is_begun(network, monkeypatch):
+    async def welcome(self, connection):
+        raise AssertionError("it was asked for a certificate")
+
+    monkeypatch.setattr(transport.Transport, "_welcome", welcome)
+
     async def meet():
         async with listening(network["b"]) as server:
             reader, writer = await asyncio.open_connection("127.0.0.1", server.port)

@@ -43,6 +43,8 @@ class Door:
         Told why a connection is closed.
     seconds : float
         How long one may say nothing.
+    first : bytes
+        The byte that a connection begins with, or empty: any other is noise, and no more is read.
     """
 
     def __init__(
@@ -50,8 +52,10 @@ class Door:
         welcome: Callable[[socket.socket], Coroutine[Any, Any, None]],
         refuse: Callable[[str], None],
         seconds: float,
+        first: bytes = b"",
     ) -> None:
         self._welcome, self._refuse, self._seconds = welcome, refuse, seconds
+        self._first = first
         self._listening: list[socket.socket] = []
         self._silent: dict[socket.socket, tuple[float, str]] = {}  # since when, and from where
         self._spoken: dict[socket.socket, str] = {}
@@ -170,13 +174,12 @@ class Door:
 
     def _hear(self, one: socket.socket) -> None:
         _, address = self._silent[one]
-        try:
-            is_there = bool(one.recv(1, socket.MSG_PEEK))
-        except OSError:
-            is_there = False
-        if not is_there:
+        said = b""
+        with contextlib.suppress(OSError):
+            said = one.recv(1, socket.MSG_PEEK)
+        if not said or said != (self._first or said):
             self._drop(one)
-            self._refuse("it said nothing")
+            self._refuse("it sent noise" if said else "it said nothing")
             return
         self._loop.remove_reader(one)
         del self._silent[one]

@@ -32,6 +32,7 @@ __all__ = ["Transport", "is_loopback"]
 log = logging.getLogger(__name__)
 REDIAL_SECONDS = (0.1, 1.0)
 HANDSHAKE_SECONDS = 5.0
+FIRST_BYTE = b"\x16"  # of a TLS handshake, in every version
 WAIT_SECONDS = 0.02  # between looks whether somebody said who it is
 WRITE_AHEAD = 1_000_000  # bytes written to a connection before messages wait
 
@@ -106,7 +107,8 @@ class Transport:
     async def start(self) -> None:
         """Listen, and dial the neighbours with higher names."""
         host, _, port = self.listen.rpartition(":")
-        self._door = Door(self._welcome, self._count_refused, HANDSHAKE_SECONDS)
+        first = b"" if self.credentials is None else FIRST_BYTE
+        self._door = Door(self._welcome, self._count_refused, HANDSHAKE_SECONDS, first)
         try:
             await self._door.open(host.strip("[]"), int(port))
         except OSError as error:

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import signal
+import time
 
 import numpy as np
 import pytest
@@ -291,6 +292,22 @@ def test_a_node_whose_own_certificate_has_expired_says_so(tmp_path):
     assert after == [
         "others refuse this node: its certificate has expired or is not valid yet. Put a new one "
         "into its folder."
+    ]
+
+
+def test_the_status_says_who_is_not_believed_by_whom(tmp_path):
+    async def run():
+        process = make_process(tmp_path, "a", {"b": "127.0.0.1:1"}, make_blocks(["a"], ["one"]))
+        now, mail = time.monotonic(), process.node.mail["b"]
+        mail.heard_at, mail.roster_digest = now, 5
+        why = {"c": "its certificate has been revoked"}
+        for moment in (now - 30.0, now):
+            process.node.inbox.hearsay.note("b", {"a", "b", "c"}, why, moment)
+        return process.status()["apart"]
+
+    assert asyncio.run(run()) == [
+        "node b believes node c, and this node does not (its certificate has been revoked), so no "
+        "sum over the network ends: copy revoked.pem to every folder."
     ]
 
 

@@ -37,7 +37,7 @@ from dtsvm.runtime.agent.node.mail import MOST_ODD
 from dtsvm.runtime.agent.node.outbox import Outbox
 from dtsvm.runtime.agent.node.pack import Packer, Pieces
 from dtsvm.runtime.agent.node.pattern import Letter
-from dtsvm.runtime.agent.node.refuse import MOST_AHEAD, MOST_COUNT
+from dtsvm.runtime.agent.node.refuse import MOST_COUNT
 from dtsvm.runtime.agent.node.scaling import Scaler
 from dtsvm.runtime.agent.node.seldom import Seldom
 from dtsvm.runtime.agent.node.summing import Summing
@@ -72,8 +72,7 @@ class Node(Answers):
         shared = json.dumps({**asdict(self.settings), **told}, sort_keys=True)
         self.inbox = Inbox(
             self.name, self.network, shared, self.n_features + 1, self.identity,
-            lambda: (self.presence.incarnation, self.round), self.presence.remember,
-            self.roster, self.sums, self.holdings, self.mail,
+            self.presence.remember, self.roster, self.sums, self.holdings, self.mail,
         )  # fmt: skip
         self.outbox = Outbox(self.name, self.network, shared, self.roster, self.sums, self.mail)
         self.refused = self.inbox.refused
@@ -344,8 +343,7 @@ class Node(Answers):
         Returns whether all have been heard now that are waited for; None if it is no such message.
         """
         mail, known = self.mail.get(peer), (self.roster.digest, self.sums.begun)
-        most = min(self.round + MOST_AHEAD, MOST_COUNT - 1)
-        if mail is None or not boxes.take_numbers(mail, data, now, known, most):
+        if mail is None or not boxes.take_numbers(mail, data, now, known, self.identity.most):
             return None
         if self.is_settled:
             self._look_up(peer)

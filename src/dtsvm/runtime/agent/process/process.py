@@ -279,6 +279,7 @@ class Process(Turns):
                 *share_nothing(self.node.roster, self.node.tasks),
                 *self.notes(),
                 *self._refusals(),
+                *self.node.inbox.hearsay.words(time.monotonic()),
             ],
             "failures": self.trouble.failures,
             "trouble": self.trouble.words(),

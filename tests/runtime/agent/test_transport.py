@@ -1,5 +1,6 @@
 import asyncio
 import contextlib
+import math
 
 import pytest
 from meetings import make_blocks, make_node
@@ -160,3 +161,53 @@ def test_a_lost_stream_is_dialled_anew_and_begins_with_the_last_words(network):
         return heard
 
     assert asyncio.run(meet())[0] == ("a", b"last words")
+
+
+async def connected(name, credentials, server, **more):
+    """A neighbour that has dialled."""
+    address = {"b": f"127.0.0.1:{server.port}"}
+    client = Transport(name, "127.0.0.1:0", address, credentials, lambda *_: None, **more)
+    await client.start()
+    client.send("b", b"hello")
+    return client
+
+
+def test_who_connects_again_and_again_does_not_cut_off_the_connection_that_is_heard(network):
+    async def meet():
+        heard = []
+        async with listening(network["b"], lambda *got: heard.append(got)) as server:
+            client = await connected("a", network["a"], server)
+            await until(lambda: heard)
+            line = server._lines["a"]
+            first = line.stream
+            line.heard_at = math.inf  # it never falls silent
+            again = await connected("a", network["a"], server)
+            await until(lambda: server.refused >= 3)
+            client.send("b", b"more")
+            await until(lambda: ("a", b"more") in heard)
+            kept = line.stream is first and first.is_open
+            line.heard_at = -math.inf  # its line was cut
+            await until(lambda: line.stream not in (None, first))
+            for one in (client, again):
+                await one.stop()
+        return kept, first.why, heard
+
+    kept, why, heard = asyncio.run(meet())
+    assert kept
+    assert why == "there is a newer connection"
+    assert set(heard) == {("a", b"hello"), ("a", b"more")}
+
+
+def test_a_neighbour_whose_connection_has_ended_is_let_in_at_once(network):
+    async def meet():
+        heard = []
+        async with listening(network["b"], lambda *got: heard.append(got)) as server:
+            for _ in range(3):
+                client = await connected("a", network["a"], server)
+                n = len(heard)
+                await until(lambda n=n: len(heard) > n)
+                await client.stop()
+                await until(lambda: server._lines["a"].stream is None)
+            return server.refused
+
+    assert asyncio.run(meet()) == 0

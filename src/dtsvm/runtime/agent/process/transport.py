@@ -32,6 +32,7 @@ __all__ = ["Transport", "is_loopback"]
 log = logging.getLogger(__name__)
 REDIAL_SECONDS = (0.1, 1.0)
 HANDSHAKE_SECONDS = 5.0
+LIVELY = 0.5  # of a lease: a connection that was heard since then is not replaced
 WAIT_SECONDS = 0.02  # between looks whether somebody said who it is
 WRITE_AHEAD = 1_000_000  # bytes written to a connection before messages wait
 
@@ -234,8 +235,11 @@ class Transport:
 
     # The end that is dialled
 
-    async def _welcome(self, connection: socket.socket) -> None:
-        """Have somebody who dials show who it is; without certificates, in its first message."""
+    async def _welcome(self, connection: socket.socket) -> bool:
+        """Have somebody who dials show who it is; without certificates, in its first message.
+
+        Returns whether it is let in.
+        """
         loop = asyncio.get_running_loop()
         secure: dict[str, Any] = {}
         if self.credentials is not None:
@@ -243,8 +247,7 @@ class Transport:
             secure = {"ssl": context, "ssl_handshake_timeout": HANDSHAKE_SECONDS}
         _, stream = await loop.connect_accepted_socket(self._stream, connection, **secure)
         if self.credentials is not None:
-            self._admit(stream, _named(stream.certificate))
-            return
+            return self._admit(stream, _named(stream.certificate))
         stream.admit()
         try:
             async with asyncio.timeout(HANDSHAKE_SECONDS):
@@ -253,6 +256,7 @@ class Transport:
         except (TimeoutError, asyncio.CancelledError):
             stream.close("it said nothing")
             raise
+        return bool(stream.peer)
 
     def _stream(self) -> Stream:
         return Stream(lambda _: None, self._heard, self._closed, self.limits)
@@ -263,12 +267,24 @@ class Transport:
             bad = f"{shown(peer)} is not a neighbour that dials"
         elif self.credentials and (why := self.credentials.objection(peer, stream.certificate)):
             bad = f"{peer}: {why}"
+        elif self._is_lively(peer):
+            bad = f"{peer} has a connection already, and was heard over it just now"
         if bad:
             self._count_refused(bad)
             stream.close(bad)
             return False
         self._take_over(stream, peer)
         return True
+
+    def _is_lively(self, peer: str) -> bool:
+        """Whether a neighbour is heard: who connects again and again would cut that off.
+
+        One that has lost its connection has been silent, or its system has closed it.
+        """
+        line = self._lines[peer]
+        if line.stream is None or not line.stream.is_open:
+            return False
+        return time.monotonic() - line.heard_at < LIVELY * self.lease_seconds
 
     @property
     def refused(self) -> int:

@@ -234,3 +234,47 @@ def test_who_is_barred_does_not_go_on_through_another_neighbour(site):
         assert a.take("b", with_entry(b, restless(c, step)), float(now))
         found.add(a.roster.entries["c"].sequence)
     assert len(found) <= 101
+
+
+# What was counted stays behind
+
+
+def test_the_last_word_on_tasks_is_the_honest_owners_again_once_the_liar_is_gone(site):
+    a, b, c = nodes = line(site)
+    for node in nodes:
+        node.enter("two")
+    now = talk(nodes, 0, 3)
+    c.presence.said = {("one", "two"): (c.identity.latest(), True)}
+    c.presence.announce(now, 0, is_news=True)
+    now = talk(nodes, now, 3)
+    assert a.groups() == [["one", "two"]]
+    b.couple(["one", "two"])  # after what the liar counted
+    now = talk(nodes, now, 3)
+    revoked = revoke(site, [site / "c" / "node.pem"])
+    for node in (a, b):
+        renew(site, node, revoked)
+    now = talk((a, b), now, 3)
+    a.decouple("one")
+    talk((a, b), now, 3)
+    assert a.groups() == b.groups() == [["one"], ["two"]]
+
+
+def test_parts_of_all_sums_take_no_more_room_than_a_message_has(site):
+    a, b = make(site, "a", "bc"), make(site, "b", "a")
+    c = make(site, "c", "a")
+    for node in (a, b, c):
+        for i in range(6):
+            node.enter(f"t{i}")
+    now = talk((a, b, c), 0, 4)
+    for node in (a, b, c):
+        node.begin(float(now))
+    waves = [name for name in a.sums.waves if "b" in a.sums.waves[name].tree.children]
+    assert len(waves) >= 20
+    most = a.inbox.most_bytes
+    for name in waves:
+        message = wire.Message.FromString(b.hello(float(now))["a"])
+        message.sums.add(name=name, wanted=1, up=bytes(most // 4))
+        a.take("b", message.SerializeToString(), float(now))
+    held = [a.sums.waves[name].holds("b") for name in waves]
+    assert most // 4 in held
+    assert sum(held) <= most

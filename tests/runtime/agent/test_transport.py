@@ -211,3 +211,28 @@ def test_a_neighbour_whose_connection_has_ended_is_let_in_at_once(network):
             return server.refused
 
     assert asyncio.run(meet()) == 0
+
+
+def test_a_neighbour_that_ends_every_connection_in_other_words_fills_no_log(caplog):
+    caplog.set_level("INFO", "dtsvm")
+
+    async def meet():
+        n = 0
+
+        async def end(reader, writer):
+            nonlocal n
+            n += 1
+            writer.write((2**31 + n).to_bytes(4, "big"))
+            await reader.read()
+            writer.close()
+
+        server = await asyncio.start_server(end, "127.0.0.1", 0)
+        address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        client = Transport("a", "127.0.0.1:0", {"b": address}, None, lambda *_: None)
+        await client.start()
+        await until(lambda: n >= 5)
+        await client.stop()
+        server.close()
+
+    asyncio.run(meet())
+    assert len([words for words in caplog.messages if "cannot reach node b" in words]) == 1

@@ -158,7 +158,7 @@ class Inbox:
         self.mail[peer].put(message, news, now)
         if not has_entry:
             self.mail[peer].incarnation = -1  # it has not signed when it began
-        return self.sums.hear(peer, message)
+        return self.sums.hear(peer, message, self.most_bytes)
 
     def _check_tasks(self, message: Any) -> None:
         """Refuse tasks and groups that are not as the roster says.

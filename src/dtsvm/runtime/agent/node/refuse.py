@@ -132,7 +132,7 @@ def read_roster(
             raise Refused(f"its roster has an entry of node {entry.name}: {objection}")
         if not identity.is_signed(entry.certificate, entry.content(network), entry.signature):
             raise Refused(f"node {entry.name} did not sign what its roster says of it")
-        if max(entry.incarnation, entry.round, entry.told) > latest:
+        if entry.count > latest:
             left_out[entry.name] = "it has counted too far for the clock here"
             continue
         good.append(entry)

@@ -21,7 +21,7 @@ from cryptography import x509
 from dtsvm.errors import NetworkError
 from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.identity import named_in
-from dtsvm.runtime.agent.node.names import shown
+from dtsvm.runtime.agent.node.names import plain, shown
 from dtsvm.runtime.agent.node.seldom import Seldom
 from dtsvm.runtime.agent.process.credentials import Credentials
 from dtsvm.runtime.agent.process.door import Door
@@ -299,7 +299,7 @@ class Transport:
     # The end that dials
 
     async def _dial(self, neighbour: str) -> None:
-        lost_at, last_words = 0.0, ""
+        lost_at, last_words, often = 0.0, "", Seldom()
         while not self._is_stopped:
             started = time.monotonic()
             words = ""
@@ -307,9 +307,9 @@ class Transport:
                 words = await self._call(neighbour)
             except (OSError, NetworkError, TimeoutError) as error:
                 words = str(error) or type(error).__name__
-            if words != last_words:
-                log.info("Node %s cannot reach node %s: %s", self.name, neighbour, words)
-            last_words = words
+            if words != last_words and often.is_worth_a_line(time.monotonic()):
+                log.info("Node %s cannot reach node %s: %s", self.name, neighbour, plain(words))
+                last_words = words
             now, (shortest, longest) = time.monotonic(), REDIAL_SECONDS
             lost_at = now if now - started > longest or not lost_at else lost_at
             await asyncio.sleep(min(max(shortest, (now - lost_at) / 4), longest))

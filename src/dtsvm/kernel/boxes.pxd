@@ -51,11 +51,11 @@ cdef bint are_finite(Text data, Int begin, Int end) noexcept nogil
 cdef class Post:
     cdef public dict boxes
     cdef public list present
-    cdef public Count round, calm, begun, ahead, last
+    cdef public Count round, calm, begun, most, last
     cdef public object digest
     cdef public bint is_settled
 
-    @cython.locals(box=Box, pattern=Like, news=Numbers, most=Count)
+    @cython.locals(box=Box, pattern=Like, news=Numbers)
     cpdef int take_numbers(self, str name, bytes data, double now) except -1
     @cython.locals(box=Box, is_waited=bint, has_letters=bint)
     cpdef bint is_complete(self) except -1

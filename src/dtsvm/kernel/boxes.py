@@ -268,12 +268,12 @@ class Post:
     """All mailboxes of a node, and how far it is itself.
 
     boxes : by neighbour. present : who is heard and hears. round, calm, is_settled : of this node.
-    digest, begun : what a message's checks depend on beside itself, the roster and the sums. ahead,
-    last : how much farther than this node's a round may be, and the last one there can be.
+    digest, begun : what a message's checks depend on beside itself, the roster and the sums. most,
+    last : a round that nobody can be beyond by now, and the last one there can be.
     """
 
-    def __init__(self, boxes: dict[str, Any], ahead: int, last: int) -> None:
-        self.boxes, self.ahead, self.last = boxes, ahead, last
+    def __init__(self, boxes: dict[str, Any], most: int, last: int) -> None:
+        self.boxes, self.most, self.last = boxes, most, last
         self.present: list[str] = []
         self.round = self.calm = self.digest = self.begun = 0
         self.is_settled = False
@@ -282,7 +282,7 @@ class Post:
         """Keep a message that differs from the sender's last in its round and numbers alone.
 
         Returns 0 if it is no such message, 2 if all have been heard now that are waited for, else
-        1. Its round may be neither too far ahead nor more than one behind the newest.
+        1. Its round may be neither beyond `most` nor more than one behind the newest.
         """
         box = self.boxes.get(name)
         if box is None or box.pattern is None or box.heard_at is None or now < box.barred_until:
@@ -291,8 +291,7 @@ class Post:
         if pattern.digest != self.digest or pattern.begun != self.begun:
             return 0
         news = read_like(data, pattern)
-        most = min(self.round + self.ahead, self.last)
-        if news is None or news.round > most or news.round < box.newest - 1:
+        if news is None or news.round > self.most or news.round < box.newest - 1:
             return 0
         put_in(box, news.round, news, now, len(news.squares) > 0)
         return 2 if self.is_complete() else 1

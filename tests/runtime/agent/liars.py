@@ -6,6 +6,7 @@ import numpy as np
 
 from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.entry import Entry
+from dtsvm.runtime.agent.node.identity import Nameless
 from dtsvm.runtime.agent.node.roster import Roster
 
 
@@ -283,6 +284,15 @@ LIES = {
     "it couples what it likes": of_itself(couples=(("one", "zzz", 2**31 - 1, True),)),
     "a key that is none": of_itself(agreement=bytes(32)),
     "two faces": two_faces,
+    "rounds as far as the clock allows": field(round=lambda m: Nameless().latest() - 1000),
+    "its entry as far as the clock allows": of_itself(
+        incarnation=lambda liar: Nameless().latest() - 1000 + liar.n,
+        told=lambda liar: Nameless().latest() - 1000,
+        round=Nameless().latest() - 10**6,
+    ),
+    "the last word as far as the clock allows": of_itself(
+        couples=(("one", "two", Nameless().latest(), False),)
+    ),
     "another node has left": of_another(has_left=True, sequence=2**40),
     "another node begins anew": of_another(incarnation=2**61, sequence=1),
     "another node holds nothing": of_another(tasks=(), sequence=2**40),

@@ -1,4 +1,5 @@
 import asyncio
+import dataclasses
 import json
 
 import numpy as np
@@ -11,6 +12,7 @@ from sites import make_site
 from dtsvm import Network
 from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.asking import GAP_SECONDS, MOST_BYTES, Asking, readable
+from dtsvm.runtime.agent.node.identity import Nameless
 from dtsvm.runtime.agent.process.control import ask
 from dtsvm.ui.status import status as status_command
 
@@ -129,6 +131,19 @@ def test_a_neighbour_that_asks_without_end_is_answered_a_few_times_a_second():
                  if to == "a")  # fmt: skip
     assert n <= 2.0 / GAP_SECONDS + 1
     assert len(party.asking["a"]._last) == 1
+
+
+def test_who_counted_its_questions_to_the_end_is_answered_after_its_next_start():
+    party = Party()
+    old = party.asking["a"]
+    assert party.ask("a", 2**62 - 1).silent == []
+    again = Asking("a", 7, old.roster, Nameless())
+    mine = dataclasses.replace(old.roster.entries["a"], sequence=99)
+    mine = mine.signed(7, again.identity)
+    for one in party.asking.values():
+        one.roster.merge([mine])
+    party.asking["a"] = again
+    assert party.ask("a", 5).silent == []
 
 
 def test_what_a_liar_answers_is_shown_escaped_and_bounded():

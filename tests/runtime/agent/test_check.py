@@ -61,7 +61,7 @@ def refused(node, data, caplog):
         ({"incarnation": 0}, "it comes from before the sender's last start."),
         ({"round": 3}, "its round 3 is past; round 5 was heard."),
         ({"round": 2**63}, "it counts too far."),
-        ({"round": 2**61}, "its round 2305843009213693952 is too far ahead of round 5 here."),
+        ({"round": 2**61}, "its round 2305843009213693952 is more than anybody can have counted."),
         ({"incarnation": 2**61}, "it began too far in the future, or a clock is wrong."),
     ],
 )

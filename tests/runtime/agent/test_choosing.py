@@ -1,5 +1,7 @@
 """Agents choose what `DTSVMCV` chooses on the same rows and folds, whoever comes, goes or dies."""
 
+import itertools
+
 import numpy as np
 import pytest
 from choosers import FAMILIES, PRICES, Room, agents, make_chooser, memory
@@ -207,7 +209,24 @@ def test_more_than_can_be_read_is_not_kept():
     for _ in range(80):
         a.hear("b", bytes(1_000_000))
     assert a.refused > 0
-    assert a._n_waiting <= 64_000_000
+    assert 0 < a.waiting.n_bytes <= 64_000_000
+
+
+def test_opening_what_a_neighbour_says_is_counted_as_its_own():
+    network = Network.line(list("abc"))
+    choosers = agents(network, make_blocks("abc", ["one"], p=2, n=6), 2, 0.05)
+    room, (a, b, c) = Room(choosers), choosers
+    ticks = itertools.count()
+    for one in choosers:
+        one.clock = lambda: float(next(ticks))
+    room.run()
+    assert a.waiting.spent().keys() == c.waiting.spent().keys() == {"b"}
+    assert b.waiting.spent().keys() == {"a", "c"}
+    assert not b.waiting.spent()
+    for _ in range(7):
+        b.hear("a", b"no envelope")
+    b.step(room.now)
+    assert b.waiting.spent() == {"a": 7.0}
 
 
 @given(seed=st.integers(0, 10**6))

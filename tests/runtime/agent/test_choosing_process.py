@@ -1,15 +1,19 @@
 """Three real processes with mutual TLS choose; one is killed in the middle, and started again."""
 
+import asyncio
 import json
 import time
 
 import numpy as np
+from choosers import agents
 from click.testing import CliRunner
 from meetings import make_blocks
 from sites import LONGEST_SECONDS
 
 from dtsvm import DTSVMCV, Network, load_model
 from dtsvm.runtime.agent.process.children import Children, free_addresses
+from dtsvm.runtime.agent.process.choosing import ChoosingProcess
+from dtsvm.runtime.agent.process.transport import Transport
 from dtsvm.runtime.agent.site.folders import make_site
 from dtsvm.ui.compare import compare
 
@@ -40,6 +44,22 @@ def pooled(blocks):
     sizes = [len(block[1]) for block in blocks.values()]
     node, task = (np.repeat([key[i] for key in blocks], sizes) for i in (0, 1))
     return X, y.astype(int), {"task": task, "node": node}
+
+
+def test_a_process_charges_neighbours_for_opening_what_they_say(tmp_path):
+    async def run():
+        network = Network.line(["a", "b"])
+        a, _ = agents(network, make_blocks("ab", ["one"], p=2, n=6), 2, 0.05)
+        line = Transport("a", "127.0.0.1:0", {"b": "127.0.0.1:1"}, None, print)
+        process = ChoosingProcess(a.node, line, tmp_path, lambda _: None, lambda _: None, chooser=a)
+        charged = []
+        line.charge = lambda peer, seconds: charged.append((peer, seconds > 0.0))
+        a.hear("b", b"no envelope")
+        await process._step()
+        await process._step()
+        return charged
+
+    assert asyncio.run(run()) == [("b", True)]
 
 
 def test_processes_choose_what_memory_chooses_though_one_is_killed(tmp_path):

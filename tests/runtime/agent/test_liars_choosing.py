@@ -1,5 +1,7 @@
 """Liars where the network chooses: nobody ends, and the honest choose what the honest would."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from choosers import Room, agents, memory
@@ -116,3 +118,19 @@ def test_parts_for_what_has_not_begun_take_no_more_room_than_a_neighbour_has(mon
     taken = sum(part.ByteSize() + 200 for some in parts.values() for _, part in some)
     assert 100_000 < taken <= 200_000  # of two neighbours, half of what all may take
     assert len(parts[40]) < 1000
+
+
+def test_who_hides_behind_another_makes_all_choose_anew_no_more_often_than_a_neighbour_may():
+    network = Network.line(list("abc"))
+    choosers = agents(network, make_blocks("abc", ["one"], p=2, n=6), 2, 0.05)
+    room, (a, b, c) = Room(choosers), choosers
+    room.run()
+    found = set()
+    for n in range(200):
+        b.node.roster.put(dataclasses.replace(c.node.roster.entries["c"], sequence=99 + n, told=n))
+        message = wire.Message.FromString(b.node.hello(room.now)["a"])
+        message.roster.CopyFrom(b.node.roster.to_wire())
+        a.node.take("b", message.SerializeToString(), room.now)
+        found.add(a.node.roster.entries["c"].sequence)
+    assert 40 < len(found) <= 51
+    assert not a.node.mail["b"].n_barred

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import itertools
 import json
 
 import numpy as np
@@ -12,7 +13,8 @@ from dtsvm.problem import Network
 from dtsvm.runtime.agent.node import statement
 from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.agreed import Labelled
-from dtsvm.runtime.agent.node.preparing import WAVES
+from dtsvm.runtime.agent.node.preparing import PROTOCOL, WAVES
+from dtsvm.runtime.agent.node.spoken import speak
 from dtsvm.runtime.agent.process.agreement import _words
 
 
@@ -61,6 +63,20 @@ def never_the_same(node):
         node.incarnation += 1
         node._begin_generation(node.generation)
         return true(neighbour)
+
+    node.message = message
+
+
+def counts_generations(node):
+    """Call to a generation nine hundred later with every message."""
+    says(generation=0)(node)
+    true, n = node.message, itertools.count(900, 900)
+
+    def message(neighbour):
+        said = wire.Message.FromString(true(neighbour))
+        words = json.loads(said.said_settings)
+        said.said_settings = json.dumps({**words, "generation": next(n)})
+        return said.SerializeToString()
 
     node.message = message
 
@@ -148,6 +164,7 @@ PREPARING_LIES = {
     "an agreement of its own": says(has_plan=True, agreed={"plan": None, "classes": {},
                                     "by_label": [], "counts": {}, "generation": 0}),
     "a generation far ahead": says(generation=2**31 - 1),
+    "an age that is nearly without end": faces(age(2**62 - 1)),
     "begins anew all the time": never_the_same,
     "a neighbour that is nobody": names_nobody,
     "two faces": two_faces,
@@ -197,6 +214,43 @@ def test_what_no_node_can_say_of_its_age_parts_no_honest_neighbours():
     faces(age("zzz"), age(5))(nodes["c"])
     talk(nodes, network, 10)
     assert not any(nodes[name].refused for name in "ae")  # they hear honest neighbours alone
+
+
+def test_however_far_a_liar_counts_generations_the_others_and_newcomers_agree_once_it_is_gone():
+    network = Network.line(list("cabde"))
+    nodes = meet(network, {name: table(i) for i, name in enumerate(network.nodes)}, min_count=3)
+    counts_generations(nodes["c"])
+    for _ in range(20):
+        nodes["a"].hear("c", nodes["c"].message("a"))
+    talk(nodes, network, 5)
+    late = nodes.pop("e")
+    del nodes["c"]
+    nodes["a"].neighbours, nodes["d"].neighbours = ("b",), ("b",)
+    for one in nodes.values():
+        one.incarnation = 2
+        one._begin_generation(one.generation)
+    talk(nodes, Network.line(list("abd")), 20)
+    assert {one.generation for one in nodes.values()} == {nodes["a"].generation}
+    assert nodes["a"].generation > 10_000
+    assert all(one.plan is not None for one in nodes.values())
+    nodes["e"], nodes["d"].neighbours = late, ("b", "e")
+    talk(nodes, Network.line(list("abde")), 20)
+    assert late.agreed == nodes["a"].agreed
+
+
+def test_a_site_whose_words_were_too_young_by_a_lie_is_heard_again_with_its_own_certificate():
+    network = Network.ring(list("abcde"))
+    nodes = meet(network, {name: table(i) for i, name in enumerate(network.nodes)}, min_count=3)
+    cleaned = nodes["c"]
+    for far in (2**62 - 1, cleaned.identity.latest()):
+        lie = dataclasses.replace(cleaned._known["c"], incarnation=far)
+        said = json.loads(wire.Message.FromString(cleaned.message("b")).said_settings)
+        said["statements"] = [lie.to_dict()]
+        nodes["b"].hear("c", speak(PROTOCOL, 7, "c", said))
+    assert nodes["b"]._known["c"].incarnation == far
+    talk(nodes, network, 30)
+    assert all(one._known["c"] == cleaned._known["c"] for one in nodes.values())
+    assert all(one.plan is not None for one in nodes.values())
 
 
 def test_who_names_columns_without_end_is_named_and_takes_nobodys_memory(monkeypatch):

@@ -115,6 +115,29 @@ def test_who_comes_again_and_again_keeps_out_nobody_at_another_address(monkeypat
     assert "127.0.0.2" in begun(40, monkeypatch, then)
 
 
+def test_fewer_are_asked_of_an_address_from_which_nobody_was_let_in(monkeypatch):
+    monkeypatch.setattr(door, "REFUSED_PACE", 1e-3)
+
+    async def then(server, asked):
+        while not asked:
+            await asyncio.sleep(0.02)
+        await asyncio.sleep(0.1)  # of those that were begun before the first was refused
+        before, writers = len(asked), []
+        for address in ("127.0.0.1", "127.0.0.2"):
+            _, writer = await asyncio.open_connection(
+                "127.0.0.1", server.port, local_addr=(address, 0)
+            )
+            writer.write(b"hello")
+            writers.append(writer)
+        while len(asked) == before:
+            await asyncio.sleep(0.02)
+        for writer in writers:
+            writer.close()
+        return asked[before:]
+
+    assert begun(3, monkeypatch, then) == ["127.0.0.2"]
+
+
 @pytest.mark.parametrize("has_certificates", [True, False])
 def test_who_says_nothing_is_given_up(network, monkeypatch, has_certificates):
     monkeypatch.setattr(transport, "HANDSHAKE_SECONDS", 0.2)

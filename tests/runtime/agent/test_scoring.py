@@ -1,5 +1,6 @@
 """A network scored on rows nobody trained on: counts travel as a masked sum, rows stay."""
 
+import dataclasses
 import random
 
 import numpy as np
@@ -9,9 +10,11 @@ from forks import ForkedAgents
 from sklearn.metrics import roc_auc_score
 from test_preparing import SITES, three_sites
 
+from dtsvm.errors import NetworkError
 from dtsvm.problem import Network
 from dtsvm.runtime.agent.node.entry import Entry
 from dtsvm.runtime.agent.node.identity import Nameless
+from dtsvm.runtime.agent.node.names import ABOUT
 from dtsvm.runtime.agent.node.roster import Roster
 from dtsvm.runtime.agent.node.scoring import BINS, Scoring, count_answers
 from dtsvm.runtime.agent.node.spoken import speak
@@ -67,6 +70,41 @@ def test_a_neighbour_cannot_call_for_sums_faster_than_they_are_made():
         said = {"epoch": epoch, "parcel": [number, 0, "", ""], "total": "", "is_in_doubt": False}
         asked.hear("b", speak(Scoring.protocol, 7, "b", said))
     assert len(n_counted) == len(asked._wave._begun) == asked._wave.wanted == 1
+
+
+def test_nothing_is_counted_where_a_node_far_away_names_other_labels():
+    nodes, n_counted = meet(Network.line("abc")), []
+    for one in nodes.values():
+        old = one.roster.entries["c"]
+        lanes = tuple((f"flu{ABOUT}{label}", 0, 0) for label in "xyz")
+        one.roster.put(dataclasses.replace(old, sequence=2, tasks=lanes))
+    true = nodes["a"].count
+    nodes["a"].count = lambda task, n: n_counted.append(task) or true(task, n)
+    with pytest.raises(NetworkError, match=r"Node c names other labels of task 'flu' than this"):
+        nodes["a"].ask()
+    nodes["b"]._called = lambda wave, number: wave.begin(number, np.zeros(2 * BINS))
+    nodes["b"].ask()
+    talk(nodes, 5, 0.0)
+    assert not n_counted
+
+
+def test_who_takes_away_what_others_counted_is_noticed():
+    nodes = meet(Network.line("abc"))
+    nodes["c"].count = lambda task, n: np.full(2 * BINS, -4.0)
+    for name in "ab":
+        nodes[name].ask()
+        talk(nodes, 40, 0.0)
+        with pytest.raises(NetworkError, match="counted less than nothing: some node lies"):
+            nodes[name].result()
+
+
+def test_counts_with_noise_may_be_less_than_nothing():
+    nodes = meet(Network.line("abc"))
+    for i, one in enumerate(nodes.values()):
+        one.count = lambda task, n, i=i: np.full(2 * BINS, 0.3 - i)
+    nodes["a"].ask()
+    talk(nodes, 40, 0.0)
+    assert nodes["a"].result()["flu"].tolist() == [0.0] * (2 * BINS)
 
 
 def test_what_cannot_be_read_changes_nothing():

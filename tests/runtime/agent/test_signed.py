@@ -153,7 +153,7 @@ def test_who_comes_back_with_another_certificate_is_not_held_to_how_far_the_last
     make_certificate(site, site / "e", "e")
     a, liar = make(site, "a", "be"), make(site, "e", "ab")
     liar.presence.incarnation += 2**49
-    liar.presence.announce(0.0, 0)
+    liar.presence.announce(0.0, 0, is_news=True)
     assert a.take("e", liar.hello(0.0)["a"], 0.0)
     a.mail["e"].bar(0.0)
     files = [(site / "a" / file).read_bytes() for file in ("ca.pem", "node.pem", "node.key")]

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import signal
+import time
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from dtsvm.runtime.agent.node.identity import Signer
 from dtsvm.runtime.agent.node.refuse import MOST_COUNT
 from dtsvm.runtime.agent.node.timing import Timing
 from dtsvm.runtime.agent.process.metrics import as_text
-from dtsvm.runtime.agent.process.process import ask
+from dtsvm.runtime.agent.process.process import MOST_WRITES, ask
 from dtsvm.runtime.agent.process.trouble import Trouble
 from dtsvm.runtime.agent.site import site as site_module
 from dtsvm.runtime.agent.site.certificates import make_authority, make_certificate
@@ -291,6 +292,39 @@ def test_a_node_whose_own_certificate_has_expired_says_so(tmp_path):
     assert after == [
         "others refuse this node: its certificate has expired or is not valid yet. Put a new one "
         "into its folder."
+    ]
+
+
+def test_who_wakes_a_node_up_again_and_again_does_not_have_it_write_without_end(tmp_path):
+    async def run():
+        process = make_process(tmp_path, "a", {}, make_blocks(["a"], ["one"]))
+        written = []
+        process.write_model = written.append
+        process.node.round = 1
+        for _ in range(3 * MOST_WRITES):
+            process._is_written = False
+            process._write()
+        assert not process._is_written  # it is tried again
+        process.stop()
+        process._write()
+        return len(written)
+
+    assert asyncio.run(run()) == MOST_WRITES + 1
+
+
+def test_the_status_says_who_is_not_believed_by_whom(tmp_path):
+    async def run():
+        process = make_process(tmp_path, "a", {"b": "127.0.0.1:1"}, make_blocks(["a"], ["one"]))
+        now, mail = time.monotonic(), process.node.mail["b"]
+        mail.heard_at, mail.roster_digest = now, 5
+        why = {"c": "its certificate has been revoked"}
+        for moment in (now - 30.0, now):
+            process.node.inbox.hearsay.note("b", {"a", "b", "c"}, why, moment)
+        return process.status()["apart"]
+
+    assert asyncio.run(run()) == [
+        "node b believes node c, and this node does not (its certificate has been revoked), so no "
+        "sum over the network ends: copy revoked.pem to every folder."
     ]
 
 

@@ -1,5 +1,6 @@
 import asyncio
 import contextlib
+import math
 
 import pytest
 from meetings import make_blocks, make_node
@@ -160,3 +161,78 @@ def test_a_lost_stream_is_dialled_anew_and_begins_with_the_last_words(network):
         return heard
 
     assert asyncio.run(meet())[0] == ("a", b"last words")
+
+
+async def connected(name, credentials, server, **more):
+    """A neighbour that has dialled."""
+    address = {"b": f"127.0.0.1:{server.port}"}
+    client = Transport(name, "127.0.0.1:0", address, credentials, lambda *_: None, **more)
+    await client.start()
+    client.send("b", b"hello")
+    return client
+
+
+def test_who_connects_again_and_again_does_not_cut_off_the_connection_that_is_heard(network):
+    async def meet():
+        heard = []
+        async with listening(network["b"], lambda *got: heard.append(got)) as server:
+            client = await connected("a", network["a"], server)
+            await until(lambda: heard)
+            line = server._lines["a"]
+            first = line.stream
+            line.heard_at = math.inf  # it never falls silent
+            again = await connected("a", network["a"], server)
+            await until(lambda: server.refused >= 3)
+            client.send("b", b"more")
+            await until(lambda: ("a", b"more") in heard)
+            kept = line.stream is first and first.is_open
+            line.heard_at = -math.inf  # its line was cut
+            await until(lambda: line.stream not in (None, first))
+            for one in (client, again):
+                await one.stop()
+        return kept, first.why, heard
+
+    kept, why, heard = asyncio.run(meet())
+    assert kept
+    assert why == "there is a newer connection"
+    assert set(heard) == {("a", b"hello"), ("a", b"more")}
+
+
+def test_a_neighbour_whose_connection_has_ended_is_let_in_at_once(network):
+    async def meet():
+        heard = []
+        async with listening(network["b"], lambda *got: heard.append(got)) as server:
+            for _ in range(3):
+                client = await connected("a", network["a"], server)
+                n = len(heard)
+                await until(lambda n=n: len(heard) > n)
+                await client.stop()
+                await until(lambda: server._lines["a"].stream is None)
+            return server.refused
+
+    assert asyncio.run(meet()) == 0
+
+
+def test_a_neighbour_that_ends_every_connection_in_other_words_fills_no_log(caplog):
+    caplog.set_level("INFO", "dtsvm")
+
+    async def meet():
+        n = 0
+
+        async def end(reader, writer):
+            nonlocal n
+            n += 1
+            writer.write((2**31 + n).to_bytes(4, "big"))
+            await reader.read()
+            writer.close()
+
+        server = await asyncio.start_server(end, "127.0.0.1", 0)
+        address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        client = Transport("a", "127.0.0.1:0", {"b": address}, None, lambda *_: None)
+        await client.start()
+        await until(lambda: n >= 5)
+        await client.stop()
+        server.close()
+
+    asyncio.run(meet())
+    assert len([words for words in caplog.messages if "cannot reach node b" in words]) == 1

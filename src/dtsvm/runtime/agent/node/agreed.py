@@ -18,7 +18,7 @@ from dtsvm.runtime.agent.node.names import is_task
 __all__ = ["MOST_GENERATION", "MOST_LABELS", "Agreed", "Labelled", "agree_labels", "read_counts"]
 
 MOST_LABELS, MOST_TEXT = 100, 200
-MOST_GENERATION = 2**31
+MOST_GENERATION = 2**62
 Floats = NDArray[np.float64]
 
 

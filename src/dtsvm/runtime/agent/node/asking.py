@@ -44,8 +44,9 @@ Mark = tuple[int, int]  # the number of a question, and how often it has been sa
 
 @dataclass
 class _Question:
-    """The last question of one node: which, when, and from whom it came."""
+    """The last question of one node: since which start, which, when, and from whom it came."""
 
+    agreement: bytes
     mark: Mark
     at: float
     back: str
@@ -103,7 +104,8 @@ class Asking:
             return []
         self._mark = (self._mark[0], self._mark[1] + 1)
         said = {"asker": self.name, "mark": list(self._mark)}
-        signature = self.identity.sign(self._content(self.name, self._mark)).hex()
+        content = self._content(self.name, self.identity.agreement, self._mark)
+        signature = self.identity.sign(content).hex()
         data = self._message({"question": {**said, "signature": signature}})
         return [(neighbour, data) for neighbour in self.roster.neighbours(self.name)]
 
@@ -145,14 +147,17 @@ class Asking:
         if not (0 < mark[0] < MOST_COUNT and 0 < mark[1] <= 100):
             raise ValueError("it counts too far")
         last = self._last.get(asker)
-        if last is not None and (mark <= last.mark or now - last.at < GAP_SECONDS):
-            return []
+        if last is not None:
+            is_old = mark <= last.mark and entry.agreement == last.agreement
+            if is_old or now - last.at < GAP_SECONDS:
+                return []
         if not self._is_fair(peer, QUESTIONS, now):
             return []
         signature = bytes.fromhex(said["signature"])
-        if not self.identity.is_signed(entry.certificate, self._content(asker, mark), signature):
+        content = self._content(asker, entry.agreement, mark)
+        if not self.identity.is_signed(entry.certificate, content, signature):
             raise ValueError("not signed by the one that asks")
-        self._last[asker] = _Question(mark, now, peer)
+        self._last[asker] = _Question(entry.agreement, mark, now, peer)
         question = self._message(
             {"question": {"asker": asker, "mark": list(mark), "signature": signature.hex()}}
         )
@@ -199,8 +204,9 @@ class Asking:
 
     # What is said
 
-    def _content(self, asker: str, mark: Mark) -> bytes:
-        said = ["dtsvm question", self.network, asker, *mark]
+    def _content(self, asker: str, agreement: bytes, mark: Mark) -> bytes:
+        """Return what is signed; with each start of who asks, questions are counted anew."""
+        said = ["dtsvm question", self.network, asker, agreement.hex(), *mark]
         return json.dumps(said, separators=(",", ":")).encode()
 
     def _seal(self, node: str, asker: str, mark: Mark) -> ChaCha20Poly1305:

@@ -8,7 +8,6 @@ stood. There are no sockets and no clock here.
 
 from __future__ import annotations
 
-from collections import Counter, deque
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,7 +22,7 @@ from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.bench import Where
 from dtsvm.runtime.agent.node.calibrating import Unseen
 from dtsvm.runtime.agent.node.doubts import Doubts
-from dtsvm.runtime.agent.node.envelopes import Early, pack, read, written
+from dtsvm.runtime.agent.node.envelopes import Early, Waiting, pack, read, written
 from dtsvm.runtime.agent.node.frugal import is_frugal
 from dtsvm.runtime.agent.node.knowing import know, place
 from dtsvm.runtime.agent.node.lanes import aspect, task_of
@@ -67,11 +66,14 @@ class Chooser:
         Returns the steps for what a node knows: `select.choosing_at_node`.
     settings : Settings
         Of every track, but for C.
+    clock : callable
+        Tells how long what a neighbour said takes to be opened.
     """
 
     node: Node
     plan: Plan
     settings: Settings
+    clock: Callable[[], float] = lambda: 0.0
     outcome: Any = None
     refused: int = 0
     reasons: dict[str, str] = field(default_factory=dict)  # the last one, by neighbour
@@ -80,6 +82,7 @@ class Chooser:
     gap: float = 0.0  # the worst of all that was trained
     doubts: Doubts = field(default_factory=Doubts)
     kept: Lasting = field(default_factory=Lasting)
+    waiting: Waiting = field(default_factory=Waiting)
     epoch: int | None = None
     _steps: Steps | None = None
     _asked: Any = None
@@ -92,9 +95,6 @@ class Chooser:
     _early: Early = field(default_factory=Early)
     _where: Where = field(init=False)
     _tree: Tree = field(init=False)
-    _waiting: deque[tuple[str, bytes]] = field(default_factory=deque)
-    _n_waiting: int = 0
-    _waiting_of: Counter[str] = field(default_factory=Counter)  # bytes, by neighbour
     _restarts: Restarts = field(default_factory=Restarts)
 
     def __post_init__(self) -> None:
@@ -103,17 +103,14 @@ class Chooser:
                 "Choosing trains on the rows many times over, which a privacy budget does not "
                 "allow. Write C, chosen on rows that are public, into every node.toml."
             )
+        self._restarts.hold(self.node)
 
     # Hearing
 
     def hear(self, peer: str, data: bytes) -> None:
         """Keep an envelope until the next step; no neighbour takes the others' room."""
-        if self._waiting_of[peer] + len(data) > self._share:
+        if not self.waiting.put(peer, data, self._share):
             self._refuse(peer, "it says more than can be read in time")
-            return
-        self._n_waiting += len(data)
-        self._waiting_of[peer] += len(data)
-        self._waiting.append((peer, data))
 
     @property
     def _share(self) -> float:
@@ -121,14 +118,17 @@ class Chooser:
         return MOST_WAITING / max(len(self.node.mail), 1)
 
     def _open_envelopes(self) -> None:
-        while self._waiting:
-            peer, data = self._waiting.popleft()
-            self._n_waiting -= len(data)
-            self._waiting_of[peer] -= len(data)
-            try:
-                self._take(peer, data)
-            except Exception as error:  # whatever a neighbour can make of a message
-                self._refuse(peer, f"what it says of choosing cannot be read ({shown(error)})")
+        for peer, data in self.waiting.take():
+            self._read(peer, self._take, data)
+
+    def _read(self, peer: str, take: Callable[[str, Any], None], what: Any) -> None:
+        """Take what a neighbour said, whatever it is, and count how long that takes."""
+        began = self.clock()
+        try:
+            take(peer, what)
+        except Exception as error:  # whatever a neighbour can make of a message
+            self._refuse(peer, f"what it says of choosing cannot be read ({shown(error)})")
+        self.waiting.spend(peer, self.clock() - began)
 
     def _refuse(self, peer: str, reason: str) -> None:
         self.refused += 1
@@ -152,13 +152,6 @@ class Chooser:
                 self._pass_on(peer, part)
             elif self._wave is not None:
                 self._wave.hear(peer, read(part))
-
-    def _read(self, peer: str, part: Any) -> None:
-        """Read what waited for its training to begin."""
-        try:
-            self._pass_on(peer, part)
-        except Exception as error:
-            self._refuse(peer, f"what it says of choosing cannot be read ({shown(error)})")
 
     def _pass_on(self, peer: str, part: Any) -> None:
         """Give a training what is for it; for one that has not begun here it waits."""
@@ -234,7 +227,7 @@ class Chooser:
         if isinstance(asked, list):
             self._trainings[self._position] = self._open(asked)
             for peer, part in self._early.pop(self._position):
-                self._read(peer, part)
+                self._read(peer, self._pass_on, part)
         elif self._wave is not None:
             self._n_sums += 1
             self._wave.begin(self._n_sums, np.clip(asked, -MOST, MOST))

@@ -13,7 +13,7 @@ __all__ = ["MOST_STAMP", "NO_ROWS", "Entry", "Statement"]
 NO_ROWS = -100  # what an agent without rows says of its weight, as a power of two
 
 ELSEWHERE = 0.1  # what it counts that a node hears another, or hears it no more
-MOST_STAMP = 2**31  # stamps of what was said about tasks stay below
+MOST_STAMP = 2**62  # stamps of what was said about tasks stay below
 Statement = tuple[str, str, int, bool]  # two tasks, how often that was said, do they train together
 
 
@@ -62,6 +62,12 @@ class Entry:
     def age(self) -> tuple[int, int]:
         """What makes one entry newer than another."""
         return self.incarnation, self.sequence
+
+    @property
+    def count(self) -> int:
+        """The largest of what its owner counts."""
+        stamps = (stamp for _, _, stamp, _ in self.couples)
+        return max(self.incarnation, self.round, self.told, *stamps)
 
     @property
     def heard(self) -> frozenset[str]:

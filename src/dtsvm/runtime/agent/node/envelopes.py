@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
+from collections.abc import Iterator
 from typing import Any
 
 from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.wave import Parcel
 
-__all__ = ["Early", "pack", "read", "written"]
+__all__ = ["Early", "Waiting", "pack", "read", "written"]
 
 FAIR_BYTES = 2_000_000  # after which another one is begun
 PART_BYTES = 200  # that a part takes in memory beside what it says
@@ -38,6 +39,53 @@ def pack(head: Any, parts: list[Any]) -> list[bytes]:
         out[-1].sums.append(part)
         size += n
     return [bytes(message.SerializeToString()) for message in out]
+
+
+class Waiting:
+    """Envelopes that have not been opened, and how long each neighbour's took to be.
+
+    Examples
+    --------
+    >>> waiting = Waiting()
+    >>> waiting.put("b", b"first", 8), waiting.put("b", b"more", 8), waiting.put("c", b"c's", 8)
+    (True, False, True)
+    >>> list(waiting.take()), waiting.n_bytes
+    ([('b', b'first'), ('c', b"c's")], 0)
+    """
+
+    def __init__(self) -> None:
+        self._some: deque[tuple[str, bytes]] = deque()
+        self._bytes: Counter[str] = Counter()  # by neighbour
+        self._seconds: dict[str, float] = {}
+
+    @property
+    def n_bytes(self) -> int:
+        """How much waits."""
+        return self._bytes.total()
+
+    def put(self, peer: str, data: bytes, most: float) -> bool:
+        """Keep an envelope if its sender has room left; return whether."""
+        if self._bytes[peer] + len(data) > most:
+            return False
+        self._bytes[peer] += len(data)
+        self._some.append((peer, data))
+        return True
+
+    def take(self) -> Iterator[tuple[str, bytes]]:
+        """Return all, the oldest first; they wait no more."""
+        while self._some:
+            peer, data = self._some.popleft()
+            self._bytes[peer] -= len(data)
+            yield peer, data
+
+    def spend(self, peer: str, seconds: float) -> None:
+        """Count how long it took to open what a neighbour said."""
+        self._seconds[peer] = self._seconds.get(peer, 0.0) + seconds
+
+    def spent(self) -> dict[str, float]:
+        """Return the seconds that were counted since this was asked, by neighbour."""
+        found, self._seconds = self._seconds, {}
+        return found
 
 
 class Early:

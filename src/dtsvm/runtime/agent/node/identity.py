@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+import time
 from collections.abc import Callable
 from typing import Protocol
 
@@ -19,6 +20,7 @@ from dtsvm.errors import NetworkError
 __all__ = ["Identity", "Nameless", "Signer", "named_in"]
 
 MOST_REMEMBERED = 20_000
+AHEAD = 2**47  # microseconds that a clock may be ahead of another: four years
 Clock = Callable[[], datetime.datetime]
 
 
@@ -27,6 +29,10 @@ class Identity(Protocol):
 
     certificate: bytes
     agreement: bytes
+    most: int  # `latest` as it last was
+
+    def latest(self) -> int:
+        """Return how far anybody can have counted by now: once a microsecond, since 1970."""
 
     def sign(self, content: bytes) -> bytes:
         """Return a signature."""
@@ -49,6 +55,19 @@ class _Agreement:
         raw = serialization.Encoding.Raw, serialization.PublicFormat.Raw
         self.agreement = self._half.public_key().public_bytes(*raw)
         self._shared: dict[bytes, bytes] = {}
+        self.most = self.latest()
+
+    def latest(self) -> int:
+        """Return how far anybody can have counted by now: once a microsecond, since 1970.
+
+        Rounds, starts and the like take longer. Whoever is made to count so far by a lie can go on
+        counting, for this goes on faster; and all nodes have the same bound, but for their clocks.
+        """
+        self.most = self._microseconds() + AHEAD
+        return self.most
+
+    def _microseconds(self) -> int:
+        return time.time_ns() // 1000
 
     def shared(self, agreement: bytes) -> bytes:
         """Return a secret known here and to the owner of the other half of the agreement."""
@@ -105,9 +124,12 @@ class Signer(_Agreement):
         revoked: frozenset[int] = frozenset(),
         clock: Clock | None = None,
     ) -> None:
-        super().__init__()
         self._clock = clock or (lambda: datetime.datetime.now(datetime.UTC))
+        super().__init__()
         self.renew(ca, certificate, key, revoked)
+
+    def _microseconds(self) -> int:
+        return int(1e6 * self._clock().timestamp())
 
     def renew(
         self, ca: bytes, certificate: bytes, key: bytes, revoked: frozenset[int] = frozenset()

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dtsvm.runtime.agent.node.entry import Entry
+from dtsvm.runtime.agent.node.hearsay import Hearsay
 from dtsvm.runtime.agent.node.holdings import Holding
 from dtsvm.runtime.agent.node.identity import Identity
 from dtsvm.runtime.agent.node.lanes import task_of
@@ -19,9 +20,7 @@ from dtsvm.runtime.agent.node.mail import Mail
 from dtsvm.runtime.agent.node.names import shown
 from dtsvm.runtime.agent.node.pattern import Pattern
 from dtsvm.runtime.agent.node.refuse import (
-    MOST_AHEAD,
     MOST_TASKS,
-    MOST_YOUNGER,
     ROSTER_BYTES,
     News,
     Refused,
@@ -55,8 +54,6 @@ class Inbox:
         Length of a row and one.
     identity : Identity
         Whose signatures are believed.
-    counts : callable
-        Returns the node's own incarnation and round: nobody is believed to be far ahead.
     remember : callable
         Called with what the others remember of the node itself.
     """
@@ -66,7 +63,6 @@ class Inbox:
     settings: str
     n_numbers: int
     identity: Identity
-    counts: Callable[[], tuple[int, int]]
     remember: Callable[[Entry], None]
     roster: Roster
     sums: Summing
@@ -75,6 +71,9 @@ class Inbox:
     refused: Counter[str] = field(default_factory=Counter)
     reasons: dict[str, str] = field(default_factory=dict)  # the last one, by neighbour
     logged_at: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.hearsay = Hearsay(self.node, self.roster, self.mail)
 
     @property
     def most_bytes(self) -> int:
@@ -120,10 +119,10 @@ class Inbox:
         return message, news
 
     def _check_counts(self, message: Any) -> None:
-        incarnation, round_ = self.counts()
-        if message.round > round_ + MOST_AHEAD:
-            raise Refused(f"its round {message.round} is too far ahead of round {round_} here")
-        if message.incarnation > incarnation + MOST_YOUNGER:
+        latest = self.identity.latest()
+        if message.round > latest:
+            raise Refused(f"its round {message.round} is more than anybody can have counted")
+        if message.incarnation > latest:
             raise Refused("it began too far in the future, or a clock is wrong")
 
     def _differences(self, message: Any) -> str:
@@ -141,9 +140,11 @@ class Inbox:
         return ": " + ", ".join(found[:20]) if found else ""
 
     def _keep(self, peer: str, message: Any, news: News, now: float) -> bool:
-        roster = None
+        roster: list[Entry] = []
         if message.HasField("roster"):
-            roster = read_roster(message.roster, self.network, self.identity)
+            roster, left_out = read_roster(message.roster, self.network, self.identity)
+            theirs = {member.name for member in message.roster.members}
+            self.hearsay.note(peer, theirs, left_out, now)
             roster = [entry for entry in roster if not self.roster.twin_of(entry.name)]
             self._check_labels(peer, roster)
             for entry in roster:
@@ -151,10 +152,13 @@ class Inbox:
                     self.remember(entry)
                 if entry.name == peer:
                     self._check_rest(peer, entry, now)
+        has_entry = self._check_begun(peer, message, roster)
         if roster:
-            self.roster.merge(roster)
+            self.roster.merge(self.hearsay.fair(peer, roster, now))
         self.mail[peer].put(message, news, now)
-        return self.sums.hear(peer, message)
+        if not has_entry:
+            self.mail[peer].incarnation = -1  # it has not signed when it began
+        return self.sums.hear(peer, message, self.most_bytes)
 
     def _check_tasks(self, message: Any) -> None:
         """Refuse tasks and groups that are not as the roster says.
@@ -184,6 +188,17 @@ class Inbox:
             raise Refused(
                 f"it says something new of itself too often; it is barred for {seconds:.0f} s"
             )
+
+    def _check_begun(self, peer: str, message: Any, entries: list[Entry]) -> bool:
+        """Refuse a start of which a neighbour's own entry does not tell; return whether it has one.
+
+        Who starts anew begins after what the others remember of it, and that is its entry.
+        """
+        known = self.roster.entries.get(peer)
+        said = [entry for entry in (*entries, known) if entry and entry.name == peer]
+        if said and message.incarnation > max(entry.incarnation for entry in said):
+            raise Refused("it began anew, and does not say so of itself")
+        return bool(said)
 
     def _check_labels(self, peer: str, entries: list[Entry]) -> None:
         """Refuse a neighbour for which another label of a task is positive."""

@@ -20,7 +20,7 @@ from dtsvm.runtime.agent.node.mail import Mail
 from dtsvm.runtime.agent.node.names import check_link, check_unlink
 from dtsvm.runtime.agent.node.pack import Pieces
 from dtsvm.runtime.agent.node.presence import Presence, Said
-from dtsvm.runtime.agent.node.refuse import MOST_AHEAD, MOST_COUNT
+from dtsvm.runtime.agent.node.refuse import MOST_COUNT
 from dtsvm.runtime.agent.node.roster import Roster
 from dtsvm.runtime.agent.node.timing import Timing
 from dtsvm.runtime.privacy.veil import Veil
@@ -82,7 +82,7 @@ class Member:
         self.state = State(self.n_features, self.settings)
         self.roster = Roster()
         self.mail = {name: Mail() for name in self.neighbours}
-        self.post = boxes.Post(self.mail, MOST_AHEAD, MOST_COUNT - 1)
+        self.post = boxes.Post(self.mail, self.identity.most, MOST_COUNT - 1)
         self.veil.check(self.settings)
         privacy = self.veil.privacy
         norm = privacy.norm if privacy.level == "dp" else None

@@ -71,8 +71,7 @@ class Node(Answers):
         shared = json.dumps({**asdict(self.settings), **told}, sort_keys=True)
         self.inbox = Inbox(
             self.name, self.network, shared, self.n_features + 1, self.identity,
-            lambda: (self.presence.incarnation, self.round), self.presence.remember,
-            self.roster, self.sums, self.holdings, self.mail,
+            self.presence.remember, self.roster, self.sums, self.holdings, self.mail,
         )  # fmt: skip
         self.outbox = Outbox(self.name, self.network, shared, self.roster, self.sums, self.post)
         self.refused = self.inbox.refused
@@ -359,6 +358,7 @@ class Node(Answers):
         is_new = peer in self.mail and self.mail[peer].heard_at is None
         before = self.roster.digest
         has_total = self.inbox.take(peer, data, now)
+        self.post.most = self.identity.most  # the clock goes on
         if has_total is None:
             return False
         has_changed = self.roster.digest != before

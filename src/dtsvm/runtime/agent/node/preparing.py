@@ -25,14 +25,7 @@ from dtsvm.data import Records, Schema, agree_schemas
 from dtsvm.errors import DtsvmError
 from dtsvm.prepare import Encoded, Plan, agreeing, encode
 from dtsvm.prepare.encode import join
-from dtsvm.runtime.agent.node.agreed import (
-    MOST_GENERATION,
-    MOST_LABELS,
-    Agreed,
-    Labelled,
-    agree_labels,
-    read_counts,
-)
+from dtsvm.runtime.agent.node.agreed import MOST_LABELS, Agreed, Labelled, agree_labels, read_counts
 from dtsvm.runtime.agent.node.identity import Identity
 from dtsvm.runtime.agent.node.masks import pairs
 from dtsvm.runtime.agent.node.offers import Offers, check_fit, check_rows
@@ -46,7 +39,7 @@ __all__ = ["Preparing", "is_preparing"]
 
 PROTOCOL = 900  # see `spoken`
 WAVES = ("first", "second", "third")  # one for every sum there may be
-MOST_NODES, MOST_JUMP, MOST_ASKED = 4096, 1000, 10  # generations ahead; times asked to vouch
+MOST_NODES, MOST_ASKED = 4096, 10  # times asked to vouch
 Floats = NDArray[np.float64]
 Steps = Generator[Floats, Floats, Agreed]
 
@@ -150,6 +143,10 @@ class Preparing:
         """Say for which generation this node's words are meant; those for others are forgotten."""
         self.generation, self._epoch = generation, 0
         self._known, self._waves, self._met = {}, {}, set()
+        self._say()
+
+    def _say(self) -> None:
+        """Say which columns and labels this node has."""
         shown = self.labels
         if self.noise is not None:
             schema = self.noise.schema()
@@ -347,7 +344,7 @@ class Preparing:
 
     def _hear(self, peer: str, said: Any) -> None:
         generation = int(said["generation"])
-        if not 0 <= generation < min(MOST_GENERATION, self.generation + MOST_JUMP):
+        if not 0 <= generation <= self.identity.latest():
             raise ValueError("a generation out of all range")
         told = said.get("statements", ())
         if len(self._known) + len(told) > 2 * MOST_NODES:
@@ -362,8 +359,11 @@ class Preparing:
             known = self._known.get(one.name)
             if one.generation != self.generation:
                 continue
-            if one.name != self.name and (known is None or one.is_newer_than(known)):
+            if known is None or one.is_newer_than(known):
                 self._known[one.name] = one
+                if one.name == self.name:  # it said so before it began
+                    self.incarnation = one.incarnation + 1
+                    self._say()
         self._digests[peer] = str(said["digest"])
         is_late = not said["has_plan"] or generation < self.generation
         (self._late.add if is_late else self._late.discard)(peer)
@@ -372,7 +372,7 @@ class Preparing:
             self._met.add(peer)
         used = [self.agreed] if self.agreed else list(self._offers.by.values())
         self.vouching.hear(str(said.get("vouched_for"))[:64], said.get("vouched", {}), used)
-        if agreed is not None and self.agreed is None and agreed.generation >= self.generation:
+        if agreed and self.agreed is None and agreed.generation == generation >= self.generation:
             self._offers.put(peer, agreed)
             if said["epoch"] != self._epoch:  # else this node adds it up itself
                 self._take_over()

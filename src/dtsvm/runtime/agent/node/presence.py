@@ -151,8 +151,7 @@ class Presence:
     def _saying(self, new: dict[Pair, bool]) -> Said:
         last = self.roster.stamps()
         stamps = {pair: last.get(pair, (0, False))[0] + 1 for pair in new}
-        most = MOST_STAMP - 1  # somebody may have counted to the end: then that is the last word
-        said = {pair: (min(stamps[pair], most), is_so) for pair, is_so in new.items()}
+        said = {pair: (min(stamps[pair], MOST_STAMP - 1), is_so) for pair, is_so in new.items()}
         return {**self.said, **said}
 
     # Who is here

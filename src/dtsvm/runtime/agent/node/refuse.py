@@ -16,10 +16,8 @@ from dtsvm.runtime.agent.node.names import NODE_NAME, is_lane, shown
 from dtsvm.runtime.agent.node.roster import Pair
 
 __all__ = [
-    "MOST_AHEAD",
     "MOST_COUNT",
     "MOST_TASKS",
-    "MOST_YOUNGER",
     "NUMBER",
     "PROTOCOL",
     "ROSTER_BYTES",
@@ -38,8 +36,6 @@ MOST_FIELDS = 20_000  # of a message
 # Field 12 is the roster, of which field 1 are members, with fields of their own.
 INSIDE = ((12, MOST_MEMBERS), (1, MOST_TASKS + MOST_LINKS + MOST_COUPLES + 20))
 MOST_COUNT = 2**62  # incarnations, sequences and rounds stay below
-MOST_AHEAD = 2**32  # rounds that a neighbour may be ahead: half a year at 250 a second
-MOST_YOUNGER = 2**50  # microseconds that a neighbour may have begun later: 35 years
 MOST_CERTIFICATE, MOST_SIGNATURE, AGREEMENT = 4096, 256, 32  # bytes
 ROSTER_BYTES = 4_000_000
 ENTRY_BYTES = 500_000  # or two nodes could make rosters too long for any message
@@ -111,27 +107,36 @@ def _finite(task: str, data: bytes) -> tuple[NDArray[np.float64], float]:
     return flat, square
 
 
-def read_roster(roster: Any, network: int, identity: Identity) -> list[Entry]:
+def read_roster(
+    roster: Any, network: int, identity: Identity
+) -> tuple[list[Entry], dict[str, str]]:
     """Return a roster's entries if every name and number is in its range and its owner signed it.
 
-    Entries whose certificate is good no more are left out: the sender may not know that yet.
+    Entries whose certificate is good no more are left out, for the sender may not know that yet;
+    and so are those that have counted too far by the clock here. Second, why each was.
     """
     if len(roster.members) > MOST_MEMBERS:
         raise Refused("its roster is too long")
     entries = [_entry(member) for member in roster.members]
     if len({entry.name.casefold() for entry in entries}) != len(entries):
         raise Refused("its roster names a node twice, or two nodes alike but for case")
-    good = []
+    good: list[Entry] = []
+    left_out: dict[str, str] = {}
+    latest = identity.latest()
     for entry in entries:
         objection = identity.objection(entry.name, entry.certificate)
         if "revoked" in objection or "expired" in objection:
+            left_out[entry.name] = objection
             continue
         if objection:
             raise Refused(f"its roster has an entry of node {entry.name}: {objection}")
         if not identity.is_signed(entry.certificate, entry.content(network), entry.signature):
             raise Refused(f"node {entry.name} did not sign what its roster says of it")
+        if entry.count > latest:
+            left_out[entry.name] = "it has counted too far for the clock here"
+            continue
         good.append(entry)
-    return good
+    return good, left_out
 
 
 def _entry(member: Any) -> Entry:

@@ -24,6 +24,11 @@ class Restarts:
     _present: frozenset[str] = frozenset()
     _counts: dict[str, tuple[float, float]] = field(default_factory=dict)  # how many, when
 
+    @staticmethod
+    def hold(node: Node) -> None:
+        """Have entries of others, whoever passes them on, change no more often than that either."""
+        node.inbox.hearsay.most, node.inbox.hearsay.calming = MOST, 1.0 / SECONDS
+
     def watch(self, node: Node, now: float) -> None:
         """Count what has changed since the last time."""
         present, known = frozenset(node.present), self._entries

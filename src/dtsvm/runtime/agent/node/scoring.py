@@ -1,13 +1,16 @@
 """How good the network is on rows that nobody trained on: each node counts its own, sums travel.
 
 Whoever is asked begins a masked sum; who hears of it adds its own counts. Of every task that is
-what was taken for what, and how decision values are spread, from which the ROC curve follows.
+what was taken for what, and how decision values are spread, from which the ROC curve follows. Who
+has rows of a task knows its labels: nothing is counted where another node names others. What the
+others counted, all but this node's own, cannot be less than nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +73,8 @@ class Scoring(Collective):
     """
 
     count: Callable[[str, int], Floats] = lambda task, n: np.zeros(0)
+    _mine: Floats = field(default_factory=lambda: np.zeros(0))  # what was added
+    _added: int = 0  # to the sum with this number
 
     protocol = 901
     title = "scores"
@@ -90,15 +95,41 @@ class Scoring(Collective):
             )
         if wave.is_open or wave.total is None:
             return None
+        if not self._is_possible(wave.done, wave.total):
+            raise NetworkError(
+                "The others together counted less than nothing: some node lies. Find it, and "
+                "revoke or unlink it."
+            )
         lengths = [2 * BINS if len(some) < 3 else len(some) ** 2 for some in self._lanes.values()]
         total = np.maximum(np.round(wave.total), 0.0)  # noise makes counts of anything
         parts = np.split(total, np.cumsum(lengths)[:-1]) if lengths else []
         return dict(zip(self._lanes, parts, strict=True))
 
+    def _is_possible(self, number: int, total: Floats) -> bool:
+        """Whether others can have counted what is not this node's own; noise may be anything."""
+        if number != self._added or (self._mine != np.round(self._mine)).any():
+            return True
+        return bool((total - self._mine > -0.5).all())
+
     def _called(self, wave: Wave, number: int) -> None:
+        self._check_lanes()
         counts = [self.count(task, len(some)) for task, some in self._lanes.items()]
-        wave.begin(number, np.concatenate([np.zeros(0), *counts]))
+        self._mine, self._added = np.concatenate([np.zeros(0), *counts]), number
+        wave.begin(number, self._mine)
+
+    def _check_lanes(self) -> None:
+        """Refuse by name who has other labels for a task that is held here."""
+        mine = self.roster.main_lanes([self.name])
+        for task, lanes in mine.items():
+            for node in self.roster.distances(self.name):
+                theirs = self.roster.main_lanes([node]).get(task, lanes)
+                if theirs != lanes:
+                    raise NetworkError(
+                        f"Node {node} names other labels of task {task!r} than this node, so "
+                        "nothing was counted. Mend that there, or revoke or unlink it."
+                    )
 
     def _changed(self, wave: Wave, was_open: bool) -> None:
         if was_open:
-            self._called(wave, 1)
+            with suppress(NetworkError):  # whoever asks anew is told
+                self._called(wave, 1)

@@ -148,7 +148,8 @@ def read_statements(
 ) -> list[Statement]:
     """Return what nodes said; a ValueError for what no node says, or did not sign.
 
-    Statements whose certificate is good no more are left out: the sender may not know that yet.
+    Statements whose certificate is good no more, or that are too young for the clock here, are left
+    out: the sender may not know that yet.
     """
     found = (_read(entry, identity, network) for entry in entries)
     return [one for one in found if one is not None]
@@ -165,7 +166,7 @@ def _read(entry: dict[str, Any], identity: Identity, network: int) -> Statement 
         raise ValueError("a statement that nobody could pass on")
     certificate = bytes.fromhex(one.certificate)
     objection = identity.objection(one.name, certificate)
-    if "revoked" in objection or "expired" in objection:
+    if "revoked" in objection or "expired" in objection or one.incarnation > identity.latest():
         return None
     if objection:
         raise ValueError("a statement by a stranger")

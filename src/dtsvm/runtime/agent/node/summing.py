@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 from dtsvm.runtime.agent.node import wire_pb2 as wire
@@ -106,8 +107,11 @@ class Summing:
                 )
         return bytes(message.SerializeToString())
 
-    def hear(self, neighbour: str, message: Any) -> bool:
-        """Take what a neighbour with the same roster tells; return whether there is a total."""
+    def hear(self, neighbour: str, message: Any, most: float = inf) -> bool:
+        """Take what a neighbour with the same roster tells; return whether there is a total.
+
+        Of its parts in all sums so many bytes are kept at most: all of them fit into a message.
+        """
         if message.roster_digest != self.epoch or self.epoch != self.roster.digest:
             return False
         has_total = False
@@ -115,11 +119,19 @@ class Summing:
             if said.name in self._around.get(neighbour, ()):
                 wave = self.waves[said.name]
                 before = wave.has_something_for(wave.tree.parent or "")
-                has_new = wave.hear(neighbour, Parcel(said.wanted, said.done, said.up, said.down))
+                up = said.up if self._fits(neighbour, wave, said.up, most) else b""
+                has_new = wave.hear(neighbour, Parcel(said.wanted, said.done, up, said.down))
                 has_more = not before and wave.has_something_for(wave.tree.parent or "")
                 self.version += has_new or has_more
                 has_total = has_total or has_new
         return has_total
+
+    def _fits(self, neighbour: str, wave: Wave, up: bytes, most: float) -> bool:
+        if not up:
+            return True
+        others = (self.waves[name] for name in self._around[neighbour])
+        held = sum(one.holds(neighbour) for one in others if one is not wave)
+        return held + len(up) <= most
 
     def is_on_its_way(self, neighbour: str) -> bool:
         """Whether a neighbour has a total that this node waits for."""

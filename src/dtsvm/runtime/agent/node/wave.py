@@ -168,6 +168,10 @@ class Wave:
         """Whether a neighbour works at a sum that this node has not begun."""
         return max(self._working.values(), default=0) > self.wanted
 
+    def holds(self, child: str) -> int:
+        """Return how many bytes of a child's part are kept until all have come."""
+        return len(self._ups.get(child, (0, b""))[1])
+
     def works_at(self, neighbour: str) -> int:
         """Return the number of the sum that a neighbour works at, or has."""
         return self._working.get(neighbour, 0)

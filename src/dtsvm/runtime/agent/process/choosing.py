@@ -38,6 +38,7 @@ class ChoosingProcess(Process):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._is_stepping = False
+        self._chooser.clock = time.perf_counter
         self._late: dict[str, deque[bytes]] = {}  # the two newest messages of each neighbour
         self._first_round = self.node.round
         self._done = 0  # how often a choice was made
@@ -86,6 +87,8 @@ class ChoosingProcess(Process):
                     for data in newest:
                         self.hear(peer, data)
         self._busy += time.monotonic() - started
+        for name, seconds in chooser.waiting.spent().items():
+            self._charge(name, seconds)
         for name, some in envelopes.items():
             for data in some:
                 self._send({name: data})

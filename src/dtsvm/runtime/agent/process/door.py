@@ -3,8 +3,8 @@
 Who says nothing costs a descriptor: no stream, no timer, no handshake. Who has begun to speak is
 asked for its certificate, which takes a millisecond or more: so many a second and no more, in turns
 by address, so that whoever comes again and again keeps out those alone that come from where it
-does. Where too many wait, one gives way: the oldest that said nothing, or else one of the address
-of which most wait.
+does; and fewer from where somebody was not let in of late. Where too many wait, one gives way: the
+oldest that said nothing, or else one of the address of which most wait.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ __all__ = ["MOST_PENDING", "Door"]
 
 MOST_PENDING = 64  # connections that have not shown a certificate yet
 PACE = 50.0  # that are asked for it in a second, after twice as many at once
+REFUSED_PACE, REFUSED_SECONDS = 20.0, 10.0  # in a second, so long after one was not let in
 BACKLOG, AT_ONCE = 128, 16  # connections that the system keeps, and that are taken in a turn
 PAUSE_SECONDS = 1.0  # where the system has no descriptor left
 MOST_ADDRESSES = 256  # that are remembered
@@ -38,7 +39,8 @@ class Door:
     Parameters
     ----------
     welcome : callable
-        Given a connection, finds out who it is; raises where that is nobody.
+        Given a connection, finds out who it is, and whether it is let in; raises where that is
+        nobody.
     refuse : callable
         Told why a connection is closed.
     seconds : float
@@ -49,7 +51,7 @@ class Door:
 
     def __init__(
         self,
-        welcome: Callable[[socket.socket], Coroutine[Any, Any, None]],
+        welcome: Callable[[socket.socket], Coroutine[Any, Any, bool]],
         refuse: Callable[[str], None],
         seconds: float,
         first: bytes = b"",
@@ -61,8 +63,10 @@ class Door:
         self._spoken: dict[socket.socket, str] = {}
         self._asked: dict[asyncio.Task[None], None] = {}
         self._served: dict[str, float] = {}  # when each address last was
+        self._refused: dict[str, float] = {}  # when one of an address last was
         self._is_sweeping = False
         self._open_at = 0.0
+        self._timer: asyncio.TimerHandle | None = None  # of who is asked next
 
     @property
     def port(self) -> int:
@@ -184,34 +188,50 @@ class Door:
         self._loop.remove_reader(one)
         del self._silent[one]
         self._spoken[one] = address
-        if len(self._spoken) == 1:
-            self._go_on()
+        self._go_on()
 
     def _go_on(self) -> None:
         """Ask those who have spoken for their certificates, as fast as is fair."""
         while self._spoken:
             now = self._loop.time()
-            if now < self._open_at:
-                self._loop.call_at(self._open_at, self._go_on)
+            one = min(self._spoken, key=lambda one: self._turn(self._spoken[one], now))
+            due, _ = self._turn(self._spoken[one], now)
+            if now < max(due, self._open_at):
+                if self._timer is not None:
+                    self._timer.cancel()
+                self._timer = self._loop.call_at(max(due, self._open_at), self._go_on)
                 return
             self._open_at = now + self._allowance.spend(1.0 / PACE, now)
-            one = min(self._spoken, key=lambda one: self._served.get(self._spoken[one], -inf))
             address = self._spoken.pop(one)
-            self._served.pop(address, None)
-            self._served[address] = now
-            if len(self._served) > MOST_ADDRESSES:
-                del self._served[next(iter(self._served))]
-            task = self._loop.create_task(self._ask(one))
+            _remember(self._served, address, now)
+            task = self._loop.create_task(self._ask(one, address))
             self._asked[task] = None
             task.add_done_callback(functools.partial(self._end, one))
 
-    async def _ask(self, one: socket.socket) -> None:
+    def _turn(self, address: str, now: float) -> tuple[float, float]:
+        """Return when an address may be served, and when it last was."""
+        served = self._served.get(address, -inf)
+        is_suspect = now - self._refused.get(address, -inf) < REFUSED_SECONDS
+        return max(served + 1.0 / REFUSED_PACE if is_suspect else now, now), served
+
+    async def _ask(self, one: socket.socket, address: str) -> None:
+        is_let_in = False
         try:
-            await self._welcome(one)
+            is_let_in = await self._welcome(one)
         except (OSError, NetworkError, TimeoutError, asyncio.CancelledError) as error:
             self._refuse(f"no good certificate ({type(error).__name__})")
+        if not is_let_in:
+            _remember(self._refused, address, self._loop.time())
 
     def _end(self, one: socket.socket, task: asyncio.Task[None]) -> None:
         self._asked.pop(task, None)
         if task.cancelled():  # before it had begun: nobody else closes it
             one.close()
+
+
+def _remember(when: dict[str, float], address: str, now: float) -> None:
+    """Note when something last happened; of many addresses the oldest is forgotten."""
+    when.pop(address, None)
+    when[address] = now
+    if len(when) > MOST_ADDRESSES:
+        del when[next(iter(when))]

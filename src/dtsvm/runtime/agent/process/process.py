@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +33,7 @@ __all__ = ["Process", "ask"]
 log = logging.getLogger(__name__)
 LOG_SECONDS, QUIET_SECONDS = 1.0, 600.0  # between lines, in training and when settled
 RENEW_SECONDS = 10.0  # between looks at the certificates' files
+MOST_WRITES, WRITES_SECONDS = 30, 60.0  # of models; whoever wakes others up again and again
 
 
 @dataclass
@@ -76,6 +78,7 @@ class Process(Turns):
         self.is_paused = False
         self._begin_turns()
         self._was_settled = False
+        self._written_at: deque[float] = deque(maxlen=MOST_WRITES)
         self._logged_at = 0.0
         self._rounds_at: tuple[float, int] = (time.monotonic(), 0)
         self.trouble = Trouble(self.node)
@@ -201,7 +204,12 @@ class Process(Turns):
         log.info("Node %s leaves after round %d.", self.node.name, self.node.round)
 
     def _write(self) -> None:
-        """Write the models and a checkpoint; what fails is tried again."""
+        """Write the models and a checkpoint; what fails, or comes too often, is tried again."""
+        now = time.monotonic()
+        is_often = len(self._written_at) == MOST_WRITES
+        if is_often and now - self._written_at[0] < WRITES_SECONDS and not self._is_leaving:
+            return
+        self._written_at.append(now)
         self._keep()
         if self.node.round == 0:
             return
@@ -279,6 +287,7 @@ class Process(Turns):
                 *share_nothing(self.node.roster, self.node.tasks),
                 *self.notes(),
                 *self._refusals(),
+                *self.node.inbox.hearsay.words(time.monotonic()),
             ],
             "failures": self.trouble.failures,
             "trouble": self.trouble.words(),

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from dtsvm.runtime.agent.node.calibrating import Calibrating
@@ -14,6 +14,7 @@ from dtsvm.runtime.agent.node.collective import Collective
 from dtsvm.runtime.agent.node.electing import Electing
 from dtsvm.runtime.agent.node.names import shown
 from dtsvm.runtime.agent.node.scoring import Scoring
+from dtsvm.runtime.agent.node.seldom import Seldom
 from dtsvm.runtime.agent.process.transport import Transport
 
 __all__ = ["CalibrationLinks", "ElectionLinks", "Links", "ScoreLinks"]
@@ -81,6 +82,7 @@ class LastingLinks(Links):
     """Carries a node's part in a sum that begins by itself, as long as the node is there."""
 
     collective: Calibrating | Electing
+    _failures: Seldom = field(default_factory=Seldom)
 
     async def run(self) -> None:
         """Take part whenever there is something to do; survive whatever happens in it."""
@@ -92,7 +94,9 @@ class LastingLinks(Links):
                 is_busy = self.collective.is_busy
                 await asyncio.sleep(GAP_SECONDS if is_busy else REST_SECONDS)
             except Exception as error:
-                log.warning("Adding up %s goes on after %s.", self.collective.title, shown(error))
+                if self._failures.is_worth_a_line(time.monotonic()):
+                    words = "Adding up %s goes on after %s (%d errors so far)."
+                    log.warning(words, self.collective.title, shown(error), self._failures.n)
                 await asyncio.sleep(TROUBLE_SECONDS)
 
     def _follow(self) -> None:

@@ -21,7 +21,7 @@ from cryptography import x509
 from dtsvm.errors import NetworkError
 from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.identity import named_in
-from dtsvm.runtime.agent.node.names import shown
+from dtsvm.runtime.agent.node.names import plain, shown
 from dtsvm.runtime.agent.node.seldom import Seldom
 from dtsvm.runtime.agent.process.credentials import Credentials
 from dtsvm.runtime.agent.process.door import Door
@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 REDIAL_SECONDS = (0.1, 1.0)
 HANDSHAKE_SECONDS = 5.0
 FIRST_BYTE = b"\x16"  # of a TLS handshake, in every version
+LIVELY = 0.5  # of a lease: a connection that was heard since then is not replaced
 WAIT_SECONDS = 0.02  # between looks whether somebody said who it is
 WRITE_AHEAD = 1_000_000  # bytes written to a connection before messages wait
 
@@ -236,8 +237,11 @@ class Transport:
 
     # The end that is dialled
 
-    async def _welcome(self, connection: socket.socket) -> None:
-        """Have somebody who dials show who it is; without certificates, in its first message."""
+    async def _welcome(self, connection: socket.socket) -> bool:
+        """Have somebody who dials show who it is; without certificates, in its first message.
+
+        Returns whether it is let in.
+        """
         loop = asyncio.get_running_loop()
         secure: dict[str, Any] = {}
         if self.credentials is not None:
@@ -245,8 +249,7 @@ class Transport:
             secure = {"ssl": context, "ssl_handshake_timeout": HANDSHAKE_SECONDS}
         _, stream = await loop.connect_accepted_socket(self._stream, connection, **secure)
         if self.credentials is not None:
-            self._admit(stream, _named(stream.certificate))
-            return
+            return self._admit(stream, _named(stream.certificate))
         stream.admit()
         try:
             async with asyncio.timeout(HANDSHAKE_SECONDS):
@@ -255,6 +258,7 @@ class Transport:
         except (TimeoutError, asyncio.CancelledError):
             stream.close("it said nothing")
             raise
+        return bool(stream.peer)
 
     def _stream(self) -> Stream:
         return Stream(lambda _: None, self._heard, self._closed, self.limits)
@@ -265,12 +269,24 @@ class Transport:
             bad = f"{shown(peer)} is not a neighbour that dials"
         elif self.credentials and (why := self.credentials.objection(peer, stream.certificate)):
             bad = f"{peer}: {why}"
+        elif self._is_lively(peer):
+            bad = f"{peer} has a connection already, and was heard over it just now"
         if bad:
             self._count_refused(bad)
             stream.close(bad)
             return False
         self._take_over(stream, peer)
         return True
+
+    def _is_lively(self, peer: str) -> bool:
+        """Whether a neighbour is heard: who connects again and again would cut that off.
+
+        One that has lost its connection has been silent, or its system has closed it.
+        """
+        line = self._lines[peer]
+        if line.stream is None or not line.stream.is_open:
+            return False
+        return time.monotonic() - line.heard_at < LIVELY * self.lease_seconds
 
     @property
     def refused(self) -> int:
@@ -285,7 +301,7 @@ class Transport:
     # The end that dials
 
     async def _dial(self, neighbour: str) -> None:
-        lost_at, last_words = 0.0, ""
+        lost_at, last_words, often = 0.0, "", Seldom()
         while not self._is_stopped:
             started = time.monotonic()
             words = ""
@@ -293,9 +309,9 @@ class Transport:
                 words = await self._call(neighbour)
             except (OSError, NetworkError, TimeoutError) as error:
                 words = str(error) or type(error).__name__
-            if words != last_words:
-                log.info("Node %s cannot reach node %s: %s", self.name, neighbour, words)
-            last_words = words
+            if words != last_words and often.is_worth_a_line(time.monotonic()):
+                log.info("Node %s cannot reach node %s: %s", self.name, neighbour, plain(words))
+                last_words = words
             now, (shortest, longest) = time.monotonic(), REDIAL_SECONDS
             lost_at = now if now - started > longest or not lost_at else lost_at
             await asyncio.sleep(min(max(shortest, (now - lost_at) / 4), longest))

@@ -20,7 +20,6 @@ from dtsvm.data.files import digest_of
 from dtsvm.errors import ModelFileError
 from dtsvm.runtime.agent.node.lanes import is_main
 from dtsvm.runtime.agent.node.node import Node
-from dtsvm.runtime.agent.node.refuse import MOST_COUNT
 
 __all__ = [
     "Told", "dump", "kept_round", "read_told", "repaired", "restore", "retold", "told_before",
@@ -197,7 +196,7 @@ def _check_head(node: Node, head: dict[str, Any], arrays: Arrays, where: str) ->
             f"{where} has rows of {arrays['edge_state'].shape[2] - 1} features, but the data has "
             f"{node.n_features}; take it away to begin anew."
         )
-    if max(head["incarnation"], head["round"]) >= MOST_COUNT - 1:
+    if max(head["incarnation"], head["round"], head["n_told"]) >= node.identity.latest():
         raise ModelFileError(f"{where} has counted too far; begin to count anew: dtsvm repair.")
     numbers = [arrays[name] for name in arrays if name not in ("head", "digest")]
     if not all(np.isfinite(some).all() for some in numbers):

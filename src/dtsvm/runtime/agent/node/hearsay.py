@@ -1,0 +1,114 @@
+"""What neighbours pass on of other nodes: whom only one of two believes, and who never rests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from dtsvm.runtime.agent.node.entry import Entry
+from dtsvm.runtime.agent.node.mail import CALMING, MOST_RESTLESS, Mail
+from dtsvm.runtime.agent.node.roster import Roster
+
+__all__ = ["Hearsay"]
+
+LASTS = 20.0  # seconds before it is said that two nodes differ: files are looked at every ten
+FORGOTTEN = 60.0  # seconds after which one has to differ anew
+MOST_NAMES = 5  # in a sentence
+REMEDY = {
+    "revoked": "copy revoked.pem to every folder",
+    "expired": "set the clocks of all right, or give it a new certificate",
+    "counted": "set the clocks of all right",
+}
+
+
+@dataclass
+class Hearsay:
+    """What one node's neighbours say of others.
+
+    A node is not believed here and at a neighbour alike while a list of revoked certificates is at
+    one of the two only, or a clock is wrong. Then rosters differ, and no sum over the network ends.
+
+    What a neighbour says of itself too often bars it (`Mail.is_restless`). What it passes on may be
+    another's doing: that is taken over as often as that other could say it here itself, and when
+    it rests all have its last word.
+
+    Parameters
+    ----------
+    node : str
+        The node.
+    roster : Roster
+        Whom it believes.
+    mail : dict of str to Mail
+        Its neighbours.
+    """
+
+    node: str
+    roster: Roster
+    mail: Mapping[str, Mail]
+    most: float = MOST_RESTLESS  # changes of another node at once
+    calming: float = CALMING  # changes a second after that
+    _differ: dict[tuple[str, str, str], tuple[float, float]] = field(default_factory=dict)
+    _restless: dict[str, tuple[float, float]] = field(default_factory=dict)  # how much, and when
+    _held: dict[str, tuple[str, float]] = field(default_factory=dict)  # by whom passed on, when
+
+    # Who never rests
+
+    def fair(self, peer: str, entries: Iterable[Entry], now: float) -> list[Entry]:
+        """Return the entries that are taken over: of another node only so often something new."""
+        return [one for one in entries if self._is_fair(peer, one, now)]
+
+    def _is_fair(self, peer: str, entry: Entry, now: float) -> bool:
+        known = self.roster.entries.get(entry.name)
+        if entry.name in (peer, self.node) or known is None or not entry.is_newer_than(known):
+            return True
+        n, then = self._restless.get(entry.name, (0.0, now))
+        n = max(n - self.calming * (now - then), 0.0) + entry.restlessness(known, self.node)
+        if n > self.most:
+            self._held[entry.name] = peer, now
+            return False
+        self._restless[entry.name] = n, now
+        return True
+
+    # Whom only one of two believes
+
+    def note(self, peer: str, theirs: set[str], left_out: Mapping[str, str], now: float) -> None:
+        """Compare whom a neighbour believes with whom this node does, and why it does not."""
+        found = {(peer, name, why) for name, why in left_out.items()}
+        found |= {(peer, name, "") for name in self.roster.entries.keys() - theirs - {self.node}}
+        kept = {
+            key: (since, last)
+            for key, (since, last) in self._differ.items()
+            if (key[0] != peer or key in found) and now - last < FORGOTTEN
+        }
+        self._differ = {**kept, **{key: (kept.get(key, (now, now))[0], now) for key in found}}
+
+    def words(self, now: float) -> list[str]:
+        """Say who is not believed by whom, for how long it may be, and what helps."""
+        found: dict[tuple[str, str], list[str]] = {}
+        for (peer, name, why), (since, last) in sorted(self._differ.items()):
+            if now - since >= LASTS and now - last < FORGOTTEN and self._is_apart(peer):
+                found.setdefault((peer, why), []).append(name)
+        said = [self._sentence(peer, why, names) for (peer, why), names in found.items()]
+        held = [(name, by) for name, (by, last) in self._held.items() if now - last < LASTS]
+        return said + [
+            f"node {name}, of which node {by} tells, says something new of itself too often: it is "
+            "taken over once in a while, and nobody settles. Find out why, and revoke it."
+            for name, by in sorted(held)[:MOST_NAMES]
+        ]
+
+    def _is_apart(self, peer: str) -> bool:
+        mail = self.mail.get(peer)
+        if mail is None or mail.heard_at is None:
+            return False
+        return mail.roster_digest != self.roster.digest
+
+    def _sentence(self, peer: str, why: str, names: list[str]) -> str:
+        who = f"node{'s' * (len(names) > 1)} {', '.join(names[:MOST_NAMES])}"
+        end = "so no sum over the network ends"
+        if not why:
+            return (
+                f"node {peer} does not believe {who}, and this node does, {end}: copy revoked.pem "
+                "to every folder, and set the clocks of all right."
+            )
+        remedy = next(words for key, words in REMEDY.items() if key in why)
+        return f"node {peer} believes {who}, and this node does not ({why}), {end}: {remedy}."

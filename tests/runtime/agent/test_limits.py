@@ -341,6 +341,27 @@ def test_no_two_entries_make_a_roster_too_long_for_a_message():
         read_roster(roster, 7, Nameless())
 
 
+def test_many_in_league_do_not_make_a_roster_too_long_for_a_message():
+    held = tuple((f"{i:04}".ljust(120, "x"), 0, 0, 0) for i in range(1000))
+    couples = tuple((held[i][0], held[i + 1][0], 1, True) for i in range(500))
+    long = [
+        Entry(f"z{i:02}", 1, 1, tasks=held, couples=couples, agreement=bytes(32)) for i in range(40)
+    ]
+    short = [Entry(name, 1, 1, links=(("a", True),), agreement=bytes(32)) for name in "abcd"]
+    one, other = Roster(), Roster()
+    one.merge([*long, *short])
+    for entry in [*reversed(long), *short]:  # in whatever order, and some of them again
+        other.merge([entry])
+    other.merge(one.entries.values())
+    one.merge(long)
+    assert one.digest == other.digest
+    assert set("abcd") < one.entries.keys()
+    assert len(one.entries) < 44
+    assert one.to_wire().ByteSize() <= ROSTER_BYTES
+    entries, _ = read_roster(one.to_wire(), 7, Nameless())
+    assert len(entries) == len(one.entries)
+
+
 def test_a_neighbour_that_never_has_the_roster_does_not_have_it_packed_in_every_round(monkeypatch):
     node = make_node("a", ["b"], make_blocks(["a", "b"], ["one"]))
     n_packed, true = [], Roster.to_wire

@@ -83,7 +83,7 @@ class Hearsay:
         self._differ = {**kept, **{key: (kept.get(key, (now, now))[0], now) for key in found}}
 
     def words(self, now: float) -> list[str]:
-        """Say who is not believed by whom, for how long it may be, and what helps."""
+        """Say who is not believed by whom once that has lasted, who never rests, and what helps."""
         found: dict[tuple[str, str], list[str]] = {}
         for (peer, name, why), (since, last) in sorted(self._differ.items()):
             if now - since >= LASTS and now - last < FORGOTTEN and self._is_apart(peer):

@@ -13,7 +13,7 @@ from dtsvm.runtime.agent.node.entry import MOST_STAMP, Entry, Statement
 from dtsvm.runtime.agent.node.frugal import is_frugal
 from dtsvm.runtime.agent.node.identity import Identity
 from dtsvm.runtime.agent.node.names import NODE_NAME, is_lane, shown
-from dtsvm.runtime.agent.node.roster import Pair
+from dtsvm.runtime.agent.node.roster import ROSTER_BYTES, Pair
 
 __all__ = [
     "MOST_COUNT",
@@ -37,7 +37,6 @@ MOST_FIELDS = 20_000  # of a message
 INSIDE = ((12, MOST_MEMBERS), (1, MOST_TASKS + MOST_LINKS + MOST_COUPLES + 20))
 MOST_COUNT = 2**62  # incarnations, sequences and rounds stay below
 MOST_CERTIFICATE, MOST_SIGNATURE, AGREEMENT = 4096, 256, 32  # bytes
-ROSTER_BYTES = 4_000_000
 ENTRY_BYTES = 500_000  # or two nodes could make rosters too long for any message
 
 

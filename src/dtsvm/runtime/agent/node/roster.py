@@ -21,9 +21,10 @@ from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.entry import NO_ROWS, Entry
 from dtsvm.runtime.agent.node.lanes import aspect, is_main, task_of
 
-__all__ = ["Pair", "Part", "Roster"]
+__all__ = ["ROSTER_BYTES", "Pair", "Part", "Roster"]
 
 Agent = tuple[str, str]  # (node, task)
+ROSTER_BYTES = 4_000_000  # that fit into a message
 ODD = 10  # powers of two by which scales may differ from their median
 Pair = tuple[str, str]
 
@@ -78,8 +79,23 @@ class Roster:
             known = self.entries.get(entry.name)
             if known is None or entry.is_newer_than(known):
                 self.entries[entry.name] = entry
+        self._trim()
         self._seal()
         return self.digest != before
+
+    def _trim(self) -> None:
+        """Leave out the longest entries where all are too long for a message.
+
+        Several in league could make them so. The shorter ones stay wherever they are heard of, so
+        all end with the same.
+        """
+        sizes = {name: len(entry.content(0)) for name, entry in self.entries.items()}
+        total = sum(sizes.values())
+        for name in sorted(sizes, key=lambda name: (sizes[name], name), reverse=True):
+            if total <= ROSTER_BYTES:
+                return
+            total -= sizes[name]
+            del self.entries[name]
 
     def twin_of(self, name: str) -> str | None:
         """Return a node known whose name differs from this one in case only."""

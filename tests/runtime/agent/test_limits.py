@@ -11,6 +11,7 @@ from test_transport import certified, knock, listening
 from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.entry import Entry
 from dtsvm.runtime.agent.node.frugal import is_frugal
+from dtsvm.runtime.agent.node.hearsay import Hearsay
 from dtsvm.runtime.agent.node.identity import Nameless
 from dtsvm.runtime.agent.node.refuse import PROTOCOL, ROSTER_BYTES, Refused, parse, read_roster
 from dtsvm.runtime.agent.node.roster import Roster
@@ -357,6 +358,8 @@ def test_many_in_league_do_not_make_a_roster_too_long_for_a_message():
     assert one.digest == other.digest
     assert set("abcd") < one.entries.keys()
     assert len(one.entries) < 44
+    assert one.left_out == {entry.name for entry in long} - one.entries.keys()
+    assert min(one.left_out) in Hearsay("a", one, {}).words(0.0)[0]
     assert one.to_wire().ByteSize() <= ROSTER_BYTES
     entries, _ = read_roster(one.to_wire(), 7, Nameless())
     assert len(entries) == len(one.entries)

@@ -90,6 +90,12 @@ class Hearsay:
                 found.setdefault((peer, why), []).append(name)
         said = [self._sentence(peer, why, names) for (peer, why), names in found.items()]
         held = [(name, by) for name, (by, last) in self._held.items() if now - last < LASTS]
+        if self.roster.left_out:
+            said.append(
+                f"what nodes {', '.join(sorted(self.roster.left_out)[:MOST_NAMES])} say of "
+                "themselves is too long for a message with all that the others say, so the network "
+                "goes on without them: give them fewer tasks, or revoke them."
+            )
         return said + [
             f"node {name}, of which node {by} tells, says something new of itself too often: it is "
             "taken over once in a while, and nobody settles. Find out why, and revoke it."

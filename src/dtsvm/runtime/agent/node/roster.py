@@ -58,6 +58,7 @@ class Roster:
 
     entries: dict[str, Entry] = field(default_factory=dict)
     on_change: Callable[[], None] = field(default=lambda: None, repr=False, compare=False)
+    left_out: set[str] = field(default_factory=set)  # too long for a message with all the others
 
     def __post_init__(self) -> None:
         self._seal()
@@ -91,11 +92,13 @@ class Roster:
         """
         sizes = {name: len(entry.content(0)) for name, entry in self.entries.items()}
         total = sum(sizes.values())
+        self.left_out -= sizes.keys()
         for name in sorted(sizes, key=lambda name: (sizes[name], name), reverse=True):
             if total <= ROSTER_BYTES:
                 return
             total -= sizes[name]
             del self.entries[name]
+            self.left_out.add(name)
 
     def twin_of(self, name: str) -> str | None:
         """Return a node known whose name differs from this one in case only."""

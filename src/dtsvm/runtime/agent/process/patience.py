@@ -50,5 +50,4 @@ class Patience:
 
     def earn(self, seconds: float) -> None:
         """Count a round that lasted so long."""
-        credit = self._credit + self._allowed - seconds
-        self._credit = credit if 0.0 < credit < self._most else (self._most if credit > 0 else 0.0)
+        self._credit = min(max(self._credit + self._allowed - seconds, 0.0), self._most)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from dtsvm.runtime.agent.node.entry import Entry
 from dtsvm.runtime.agent.node.mail import CALMING, MOST_RESTLESS, Mail
+from dtsvm.runtime.agent.node.quota import Quota
 from dtsvm.runtime.agent.node.roster import Roster
 
 __all__ = ["Hearsay"]
@@ -28,7 +29,7 @@ class Hearsay:
     A node is not believed here and at a neighbour alike while a list of revoked certificates is at
     one of the two only, or a clock is wrong. Then rosters differ, and no sum over the network ends.
 
-    What a neighbour says of itself too often bars it (`Mail.is_restless`). What it passes on may be
+    What a neighbour says of itself too often bars it (`Mail.unrest`). What it passes on may be
     another's doing: that is taken over as often as that other could say it here itself, and when
     it rests all have its last word.
 
@@ -48,7 +49,7 @@ class Hearsay:
     most: float = MOST_RESTLESS  # changes of another node at once
     calming: float = CALMING  # changes a second after that
     _differ: dict[tuple[str, str, str], tuple[float, float]] = field(default_factory=dict)
-    _restless: dict[str, tuple[float, float]] = field(default_factory=dict)  # how much, and when
+    _unrest: dict[str, Quota] = field(default_factory=dict)
     _held: dict[str, tuple[str, float]] = field(default_factory=dict)  # by whom passed on, when
 
     # Who never rests
@@ -61,13 +62,11 @@ class Hearsay:
         known = self.roster.entries.get(entry.name)
         if entry.name in (peer, self.node) or known is None or not entry.is_newer_than(known):
             return True
-        n, then = self._restless.get(entry.name, (0.0, now))
-        n = max(n - self.calming * (now - then), 0.0) + entry.restlessness(known, self.node)
-        if n > self.most:
-            self._held[entry.name] = peer, now
-            return False
-        self._restless[entry.name] = n, now
-        return True
+        unrest = self._unrest.setdefault(entry.name, Quota(self.most, self.calming))
+        if unrest.allows(entry.restlessness(known, self.node), now):
+            return True
+        self._held[entry.name] = peer, now
+        return False
 
     # Whom only one of two believes
 

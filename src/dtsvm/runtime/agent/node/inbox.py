@@ -183,7 +183,7 @@ class Inbox:
         known = self.roster.entries.get(peer)
         if known is None or not entry.is_newer_than(known):
             return
-        if self.mail[peer].is_restless(now, entry.restlessness(known, self.node)):
+        if not self.mail[peer].unrest.allows(entry.restlessness(known, self.node), now):
             seconds = self.mail[peer].bar(now)
             raise Refused(
                 f"it says something new of itself too often; it is barred for {seconds:.0f} s"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dtsvm.kernel import boxes
+from dtsvm.runtime.agent.node.quota import Quota
 from dtsvm.runtime.agent.node.refuse import News, Refused
 
 __all__ = ["MOST_ODD", "Mail"]
@@ -24,23 +25,16 @@ class Mail(boxes.Box):
         self.newest, self.heard_at, self.is_settled = newest, heard_at, is_settled
         self.incarnation = -1
         self.n_barred = 0
-        self.restless = self.restless_at = 0.0  # how often it said something new of itself, of late
+        self.unrest = Quota(MOST_RESTLESS, CALMING)  # what it said of itself that was new
 
     def bar(self, now: float) -> float:
         """Hear a neighbour no more for a while, the longer the more often; return how long."""
         seconds = min(BAR_SECONDS * 2.0**self.n_barred, MOST_BAR_SECONDS)
         self.n_barred += 1
-        self.n_odd, self.restless = 0, 0.0
+        self.n_odd, self.unrest = 0, Quota(MOST_RESTLESS, CALMING)
         self.barred_until = now + seconds
         self.forget()
         return seconds
-
-    def is_restless(self, now: float, weight: float) -> bool:
-        """Count that it says something new of itself; return whether it does so too often."""
-        calmed = CALMING * max(now - self.restless_at, 0.0)
-        self.restless = max(self.restless - calmed, 0.0) + weight
-        self.restless_at = now
-        return self.restless > MOST_RESTLESS
 
     def check(self, message: Any) -> None:
         """Refuse what comes from the past."""

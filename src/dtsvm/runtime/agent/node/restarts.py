@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from dtsvm.runtime.agent.node.entry import Entry
 from dtsvm.runtime.agent.node.node import Node
+from dtsvm.runtime.agent.node.quota import Quota
 
 __all__ = ["Restarts"]
 
@@ -22,7 +23,7 @@ class Restarts:
 
     _entries: dict[str, Entry] = field(default_factory=dict)
     _present: frozenset[str] = frozenset()
-    _counts: dict[str, tuple[float, float]] = field(default_factory=dict)  # how many, when
+    _unrest: dict[str, Quota] = field(default_factory=dict)
 
     @staticmethod
     def hold(node: Node) -> None:
@@ -39,13 +40,9 @@ class Restarts:
                 changed[name] = entries[name].restlessness(known[name], node.name)
         self._entries, self._present = entries, present
         for name in sorted(changed.keys() & node.mail.keys()):
-            if self._is_too_often(name, changed[name], now):
+            unrest = self._unrest.setdefault(name, Quota(MOST, 1.0 / SECONDS))
+            if not unrest.allows(changed[name], now):
+                del self._unrest[name]
                 seconds = node.mail[name].bar(now)
                 words = f"it makes all choose anew too often; it is barred for {seconds:.0f} s"
                 node.inbox.complain(name, words, now)
-
-    def _is_too_often(self, name: str, weight: float, now: float) -> bool:
-        n, then = self._counts.get(name, (0.0, now))
-        n = max(n - (now - then) / SECONDS, 0.0) + weight
-        self._counts[name] = (0.0 if n > MOST else n, now)
-        return n > MOST

@@ -117,8 +117,8 @@ def test_what_is_like_the_last_is_kept_only_where_that_was_checked(boxes, change
     for name in changed.keys() & {"newest", "heard_at", "barred_until", "pattern"}:
         setattr(box, name, changed[name])
     later = b"\x30\xac\x02" + data[3:]
-    assert bool(post.take_numbers("a", later, NOW)) == is_kept
-    assert not post.take_numbers("b", later, NOW)
+    assert (post.take_numbers("a", later, NOW) != boxes.UNLIKE) == is_kept
+    assert post.take_numbers("b", later, NOW) == boxes.UNLIKE
     assert (300 in box.letters) == is_kept
 
 
@@ -173,9 +173,9 @@ def test_the_message_that_completes_a_round_says_so(boxes):
     post.boxes["a"].pattern = boxes.Like((0, 0), data, round_at, places)
     post.round = 300
     later = b"\x30\xac\x02" + data[3:]
-    assert post.take_numbers("a", later, NOW) == 1  # b is behind
+    assert post.take_numbers("a", later, NOW) == boxes.KEPT  # b is behind
     post.boxes["b"].is_late = True
-    assert post.take_numbers("a", later, NOW) == 2
+    assert post.take_numbers("a", later, NOW) == boxes.COMPLETE
 
 
 @builds

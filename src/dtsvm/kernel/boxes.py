@@ -35,6 +35,9 @@ else:
     from math import fabs
 
 __all__ = [
+    "COMPLETE",
+    "KEPT",
+    "UNLIKE",
     "Box",
     "Like",
     "Numbers",
@@ -47,6 +50,7 @@ __all__ = [
 Ints = NDArray[np.int64]
 INF = float("inf")
 MOST_CALM = 2**31  # turns that are counted
+UNLIKE, KEPT, COMPLETE = range(3)  # what became of a message: see `Post.take_numbers`
 
 
 class Like:
@@ -281,20 +285,20 @@ class Post:
     def take_numbers(self, name: str, data: bytes, now: float) -> int:
         """Keep a message that differs from the sender's last in its round and numbers alone.
 
-        Returns 0 if it is no such message, 2 if all have been heard now that are waited for, else
-        1. Its round may be neither beyond `most` nor more than one behind the newest.
+        Returns UNLIKE if it is no such message, COMPLETE if all have been heard now that are waited
+        for, else KEPT. Its round may be neither beyond `most` nor more than one behind the newest.
         """
         box = self.boxes.get(name)
         if box is None or box.pattern is None or box.heard_at is None or now < box.barred_until:
-            return 0
+            return UNLIKE
         pattern = box.pattern
         if pattern.digest != self.digest or pattern.begun != self.begun:
-            return 0
+            return UNLIKE
         news = read_like(data, pattern)
         if news is None or news.round > self.most or news.round < box.newest - 1:
-            return 0
+            return UNLIKE
         put_in(box, news.round, news, now, len(news.squares) > 0)
-        return 2 if self.is_complete() else 1
+        return COMPLETE if self.is_complete() else KEPT
 
     def is_complete(self) -> bool:
         """Whether all have been heard that are waited for; who is late or settled is not.

@@ -14,11 +14,11 @@ from dtsvm.data.rows import refuse_other_labels
 from dtsvm.errors import DtsvmError
 from dtsvm.prepare import Plan
 from dtsvm.runtime.agent.node.names import is_task
+from dtsvm.runtime.agent.node.refuse import MOST_COUNT
 
-__all__ = ["MOST_GENERATION", "MOST_LABELS", "Agreed", "Labelled", "agree_labels", "read_counts"]
+__all__ = ["MOST_LABELS", "Agreed", "Labelled", "agree_labels", "read_counts"]
 
 MOST_LABELS, MOST_TEXT = 100, 200
-MOST_GENERATION = 2**62
 Floats = NDArray[np.float64]
 
 
@@ -121,7 +121,7 @@ class Agreed:
         for task, some in counts.items():
             if len(some) != len(classes[task]) or not all(0 <= n < 2**53 for n in some):
                 raise ValueError(f"the counts of task {task[:40]!r}")
-        if not 0 <= generation < MOST_GENERATION:
+        if not 0 <= generation < MOST_COUNT:
             raise ValueError("its generation")
         plan = None if content["plan"] is None else Plan.from_dict(content["plan"])
         return cls(plan, classes, frozenset(map(str, content["by_label"])), counts, generation)

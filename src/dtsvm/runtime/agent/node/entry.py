@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 
 from dtsvm.runtime.agent.node.identity import Identity
 
-__all__ = ["MOST_STAMP", "NO_ROWS", "Entry", "Statement"]
+__all__ = ["NO_ROWS", "Entry", "Statement"]
 
 NO_ROWS = -100  # what an agent without rows says of its weight, as a power of two
 
 ELSEWHERE = 0.1  # what it counts that a node hears another, or hears it no more
-MOST_STAMP = 2**62  # stamps of what was said about tasks stay below
 Statement = tuple[str, str, int, bool]  # two tasks, how often that was said, do they train together
 
 

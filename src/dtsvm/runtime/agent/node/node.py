@@ -344,10 +344,12 @@ class Node(Answers):
         """
         post = self.post
         heard = post.take_numbers(peer, data, now)
-        if heard and post.is_settled:
+        if heard == boxes.UNLIKE:
+            return None
+        if post.is_settled:
             self._look_up(peer)
             return post.is_complete()
-        return heard == 2 if heard else None
+        return heard == boxes.COMPLETE
 
     def take(self, peer: str, data: bytes, now: float) -> bool:
         """Check a message from the neighbour at the other end of a link, and keep it."""

@@ -6,10 +6,11 @@ import logging
 from dataclasses import dataclass, field
 
 from dtsvm.kernel import boxes
-from dtsvm.runtime.agent.node.entry import MOST_STAMP, Entry
+from dtsvm.runtime.agent.node.entry import Entry
 from dtsvm.runtime.agent.node.holdings import Holdings
 from dtsvm.runtime.agent.node.identity import Identity
 from dtsvm.runtime.agent.node.mail import Mail
+from dtsvm.runtime.agent.node.refuse import MOST_COUNT
 from dtsvm.runtime.agent.node.roster import Pair, Roster
 from dtsvm.runtime.agent.node.timing import Timing
 
@@ -151,7 +152,7 @@ class Presence:
     def _saying(self, new: dict[Pair, bool]) -> Said:
         last = self.roster.stamps()
         stamps = {pair: last.get(pair, (0, False))[0] + 1 for pair in new}
-        said = {pair: (min(stamps[pair], MOST_STAMP - 1), is_so) for pair, is_so in new.items()}
+        said = {pair: (min(stamps[pair], MOST_COUNT - 1), is_so) for pair, is_so in new.items()}
         return {**self.said, **said}
 
     # Who is here

@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
 from dtsvm.runtime.agent.node import wire_pb2 as wire
-from dtsvm.runtime.agent.node.entry import MOST_STAMP, Entry, Statement
+from dtsvm.runtime.agent.node.entry import Entry, Statement
 from dtsvm.runtime.agent.node.frugal import is_frugal
 from dtsvm.runtime.agent.node.identity import Identity
 from dtsvm.runtime.agent.node.names import NODE_NAME, is_lane, shown
@@ -35,7 +35,7 @@ MOST_MEMBERS, MOST_TASKS, MOST_LINKS, MOST_COUPLES = 2048, 1024, 512, 512
 MOST_FIELDS = 20_000  # of a message
 # Field 12 is the roster, of which field 1 are members, with fields of their own.
 INSIDE = ((12, MOST_MEMBERS), (1, MOST_TASKS + MOST_LINKS + MOST_COUPLES + 20))
-MOST_COUNT = 2**62  # incarnations, sequences and rounds stay below
+MOST_COUNT = 2**62  # whatever is counted stays below
 MOST_CERTIFICATE, MOST_SIGNATURE, AGREEMENT = 4096, 256, 32  # bytes
 ENTRY_BYTES = 500_000  # or two nodes could make rosters too long for any message
 
@@ -173,7 +173,7 @@ def _couples(couples: Any) -> tuple[Statement, ...]:
     said = tuple((_task(c.one), _task(c.other), int(c.stamp), bool(c.is_coupled)) for c in couples)
     if any(one >= other for one, other, *_ in said):
         raise Refused("its roster couples tasks out of order")
-    if any(stamp >= MOST_STAMP for _, _, stamp, _ in said):
+    if any(stamp >= MOST_COUNT for _, _, stamp, _ in said):
         raise Refused("its roster counts too far")
     if len({pair[:2] for pair in said}) != len(said):
         raise Refused("its roster couples two tasks twice")

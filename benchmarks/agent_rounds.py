@@ -1,12 +1,13 @@
 """Rounds a second of six real agents, beside a bare exchange of the same bytes.
 
-    python -m benchmarks.agent_rounds [--repeats 5] [ring complete] [10 784]
+    python -m benchmarks.agent_rounds [--repeats 20] [ring complete] [10 784]
 
 Both sides are six processes with mutual TLS over the same transport; a bare one sends as many bytes
 as an agent's message has and waits for all its neighbours, with no arithmetic and no checks. They
-take turns, and medians are shown: rounds a second and their ratio, the same ratio of processor
-seconds a round (which other work on the machine disturbs less), and those of an agent in
-microseconds.
+take turns, one second each, the other side stopped meanwhile: a machine whose pace changes from
+minute to minute is as quick for both. Medians are shown: rounds a second and their ratio, the same
+ratio of processor seconds a round (which other work on the machine disturbs less), and those of an
+agent in microseconds.
 """
 
 from __future__ import annotations
@@ -14,13 +15,16 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import mmap
 import os
 import platform
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +36,7 @@ from dtsvm.runtime.agent.site.certificates import make_authority, make_certifica
 from dtsvm.runtime.agent.site.config import read_config, to_toml
 
 NODES = list("abcdef")
-SECONDS = 3.0
+SECONDS, WARM_SECONDS = 1.0, 0.4  # of a stretch, and before it
 HEADER = 75  # bytes of an agent's message beside its numbers
 AGENT = [sys.executable, "-c", "from dtsvm.ui import main; main()", "agent"]
 
@@ -62,13 +66,6 @@ def make_site(folder: Path, network: Network, p: int, n: int = 20) -> None:
         (home / "node.toml").write_text(text.replace("start_seconds = 30", "start_seconds = 120"))
 
 
-def asked(folder: Path, name: str) -> dict[str, float]:
-    try:
-        return asyncio.run(ask(folder / name, command="status"))
-    except Exception:
-        return {"round": 0, "arithmetic": 0.0}
-
-
 def processor_seconds(running: list[subprocess.Popen[bytes]]) -> float:
     """Return what processes have used of processors, together."""
     files = [Path(f"/proc/{one.pid}/stat").read_text() for one in running]
@@ -76,30 +73,66 @@ def processor_seconds(running: list[subprocess.Popen[bytes]]) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def measure_agents(folder: Path) -> tuple[float, float]:
-    """Return rounds a second of one agent, and its processor seconds a round."""
-    running = [
-        subprocess.Popen([*AGENT, str(folder / v / "node.toml")], stderr=subprocess.DEVNULL)
-        for v in NODES
-    ]
-    try:
-        while min(asked(folder, name)["round"] for name in NODES) < 200:
+class Side:
+    """Six processes that exchange rounds while they are let, and stand still otherwise.
+
+    Parameters
+    ----------
+    command : list of str
+        Runs one of them, its node's file appended.
+    folder : Path
+        Where the nodes' folders are.
+    count : callable
+        Returns the round in which a node is.
+    """
+
+    def __init__(self, command: list[str], folder: Path, count: Callable[[Path], int]) -> None:
+        self.folder, self.count = folder, count
+        self.running = [
+            subprocess.Popen([*command, str(folder / v / "node.toml")], stderr=subprocess.DEVNULL)
+            for v in NODES
+        ]
+        while min(count(folder / name) for name in NODES) < 200:
             time.sleep(0.2)
-        used, then = processor_seconds(running), time.monotonic()
-        before = asked(folder, "a")["round"]
+        self.signal(signal.SIGSTOP)
+
+    def signal(self, number: int) -> None:
+        """Send a signal to all of them."""
+        for process in self.running:
+            process.send_signal(number)
+
+    def measure(self) -> tuple[float, float]:
+        """Return rounds a second of one node, and its processor seconds a round."""
+        self.signal(signal.SIGCONT)
+        time.sleep(WARM_SECONDS)
+        used, then = processor_seconds(self.running), time.monotonic()
+        before = self.count(self.folder / "a")
         time.sleep(SECONDS)
-        used, after = processor_seconds(running) - used, asked(folder, "a")["round"]
-        n = after - before
-        return n / (time.monotonic() - then), used / n / len(NODES)
-    finally:
-        stop(running)
+        n = self.count(self.folder / "a") - before
+        speed = n / (time.monotonic() - then)
+        used = processor_seconds(self.running) - used
+        self.signal(signal.SIGSTOP)
+        return speed, used / n / len(NODES)
+
+    def stop(self) -> None:
+        """End them."""
+        for process in self.running:
+            process.kill()
+            process.wait(30)
 
 
-def stop(running: list[subprocess.Popen[bytes]]) -> None:
-    for process in running:
-        process.terminate()
-    for process in running:
-        process.wait(30)
+def asked(home: Path) -> int:
+    """Return an agent's round."""
+    try:
+        return int(asyncio.run(ask(home, command="status"))["round"])
+    except Exception:
+        return 0
+
+
+def counted(home: Path) -> int:
+    """Return a bare node's round."""
+    path = home / "round"
+    return int.from_bytes(path.read_bytes(), "little") if path.exists() else 0
 
 
 async def exchange_bare(path: Path, size: int) -> None:
@@ -114,48 +147,36 @@ async def exchange_bare(path: Path, size: int) -> None:
 
     line = Transport(config.name, config.listen, config.neighbours, config.credentials(), hear)
     await line.start()
-    filling, k, measured, last = bytes(size - 8), 0, (time.monotonic(), 0), 0.0
-    while True:
-        message = k.to_bytes(8, "little") + filling
-        for name in newest:
-            line.send(name, message)
-        while min(newest.values()) < k:
-            news.clear()
-            await news.wait()
-        k += 1
-        then, before = measured
-        if time.monotonic() - then > SECONDS:
-            speed = (k - before) / (time.monotonic() - then)
-            used, last = time.process_time() - last, time.process_time()
-            (config.folder / f"speed-{before > 0}").write_text(f"{speed} {used / (k - before)}")
-            measured = (time.monotonic(), k)
-
-
-def measure_bare(folder: Path, size: int) -> tuple[float, float]:
-    """Return what `measure_agents` does of the bare exchange, its first stretch left out."""
-    command = [sys.executable, "-m", "benchmarks.agent_rounds", "--bare", str(size)]
-    running = [subprocess.Popen([*command, str(folder / v / "node.toml")]) for v in NODES]
-    try:
-        while not all((folder / name / "speed-True").exists() for name in NODES):
-            time.sleep(0.2)
-        time.sleep(0.1)
-        found = [(folder / name / "speed-True").read_text().split() for name in NODES]
-        return float(found[0][0]), sum(float(used) for _, used in found) / len(NODES)
-    finally:
-        stop(running)
-        for path in folder.glob("*/speed-*"):
-            path.unlink()
+    (config.folder / "round").write_bytes(bytes(8))
+    filling, k = bytes(size - 8), 0
+    with (config.folder / "round").open("r+b") as file, mmap.mmap(file.fileno(), 8) as shown:
+        while True:
+            message = k.to_bytes(8, "little") + filling
+            for name in newest:
+                line.send(name, message)
+            while min(newest.values()) < k:
+                news.clear()
+                await news.wait()
+            k += 1
+            shown[:] = k.to_bytes(8, "little")
 
 
 def measure(network: Network, p: int, repeats: int) -> dict[str, float]:
     """Return the medians of both speeds and of both ratios."""
-    found = []
-    for _ in range(repeats):
-        with tempfile.TemporaryDirectory() as name:
-            make_site(Path(name), network, p)
-            agents, used = measure_agents(Path(name))
-            bare, least = measure_bare(Path(name), 16 * (p + 1) + HEADER)
-        found.append((agents, bare, agents / bare, least / used, 1e6 * used))
+    bare = [sys.executable, "-m", "benchmarks.agent_rounds", "--bare", str(16 * (p + 1) + HEADER)]
+    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
+        sides = []
+        try:
+            for command, name, count in ((AGENT, one, asked), (bare, other, counted)):
+                make_site(Path(name), network, p)
+                sides.append(Side(command, Path(name), count))
+            found = []
+            for _ in range(repeats):
+                (agents, used), (plain, least) = (side.measure() for side in sides)
+                found.append((agents, plain, agents / plain, least / used, 1e6 * used))
+        finally:
+            for side in sides:
+                side.stop()
     names = ("agents_per_second", "bare_per_second", "ratio", "processor_ratio", "microseconds")
     return dict(zip(names, np.median(found, axis=0).tolist(), strict=True))
 
@@ -163,7 +184,7 @@ def measure(network: Network, p: int, repeats: int) -> dict[str, float]:
 def main() -> None:
     """Print a row for every network and number of features."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("cases", nargs="*", default=["ring", "complete", "10", "784"])
     asked_for = parser.parse_args()
     shapes = [case for case in asked_for.cases if not case.isdigit()]

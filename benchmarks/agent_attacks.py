@@ -66,6 +66,7 @@ def lie_as(name: str, config: str) -> None:
         return out
 
     Node._messages = messages  # type: ignore[method-assign]
+    Node.turn = lambda self, now: None  # type: ignore[method-assign]  # it says nothing by itself
     Outbox.earlier = earlier  # type: ignore[method-assign]
     command_line(["agent", config])
 

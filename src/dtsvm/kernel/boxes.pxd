@@ -50,10 +50,12 @@ cdef bint are_finite(Text data, Int begin, Int end) noexcept nogil
 
 cdef class Post:
     cdef public dict boxes
-    cdef public list present
+    cdef public list present, heard
     cdef public Count round, calm, begun, most, last
     cdef public object digest
-    cdef public bint is_settled
+    cdef public bint is_settled, is_quiet
+    cdef public double residual
+    cdef public tuple said, said_before
 
     @cython.locals(box=Box, pattern=Like, news=Numbers)
     cpdef int take_numbers(self, str name, bytes data, double now) except -1
@@ -69,6 +71,28 @@ cdef class Post:
     cpdef count_calm(self)
     @cython.locals(box=Box, pieces=list, out=dict, behind=list)
     cpdef tuple write(self, dict frames, bytes count)
+
+cdef class Quiet:
+    cdef Post post
+    cdef object state, sums, tell, hear, take_in, step, across, bounds, digest, changes
+    cdef tuple taken, stepped
+    cdef dict ways, frames, places
+    cdef list heard
+    cdef Count end, width, offset, framed
+    cdef Int n_count
+    cdef double evict_seconds, residual_tol
+    cdef public Count n
+
+    @cython.locals(post=Post)
+    cpdef expect(self, tuple when, tuple calm, tuple known, tuple ways, tuple steps, tuple frames)
+    @cython.locals(post=Post, box=Box, age=Count)
+    cpdef dict turn(self, double now, Int tag)
+    @cython.locals(post=Post)
+    cdef bint is_possible(self, double now) except -1
+    @cython.locals(post=Post, box=Box, numbers=Numbers, way=tuple, found=bint)
+    cdef bint is_all_heard(self) except -1
+    @cython.locals(post=Post)
+    cdef dict messages(self, bytes count)
 
 @cython.locals(out=bytearray)
 cpdef bytes counted(Int tag, Count value)

@@ -10,7 +10,8 @@ one has there is checked anew. All that a round asks of its messages is done so,
     count_calm     how far around all are calm
     write          what each neighbour is told
 
-by `Post`, which has all mailboxes of a node.
+by `Post`, which has all mailboxes of a node. While nothing else is due, `Quiet` ends a round and
+begins the next in one go.
 
 `boxes.pxd` beside it gives the C types; without a compiler this file runs as it stands.
 """
@@ -42,6 +43,7 @@ __all__ = [
     "Like",
     "Numbers",
     "Post",
+    "Quiet",
     "counted",
     "is_lacking",
     "read_like",
@@ -50,6 +52,7 @@ __all__ = [
 Ints = NDArray[np.int64]
 INF = float("inf")
 MOST_CALM = 2**31  # turns that are counted
+Said = tuple[int, Any, dict[str, bytes], dict[str, slice]]
 UNLIKE, KEPT, COMPLETE = range(3)  # what became of a message: see `Post.take_numbers`
 
 
@@ -273,14 +276,21 @@ class Post:
 
     boxes : by neighbour. present : who is heard and hears. round, calm, is_settled : of this node.
     digest, begun : what a message's checks depend on beside itself, the roster and the sums. most,
-    last : a round that nobody can be beyond by now, and the last one there can be.
+    last : a round that nobody can be beyond by now, and the last one there can be. residual,
+    heard : of the last round, and who was heard in it. said, said_before : what was told in the
+    last two rounds: round, roster, messages, and where in each the values are. is_quiet : nothing
+    but numbers is due, as far as this node itself knows.
     """
 
     def __init__(self, boxes: dict[str, Any], most: int, last: int) -> None:
         self.boxes, self.most, self.last = boxes, most, last
         self.present: list[str] = []
+        self.heard: list[str] = []
         self.round = self.calm = self.digest = self.begun = 0
-        self.is_settled = False
+        self.is_settled = self.is_quiet = False
+        self.residual = INF
+        self.said: Said = (-1, -1, {}, {})
+        self.said_before: Said = self.said
 
     def take_numbers(self, name: str, data: bytes, now: float) -> int:
         """Keep a message that differs from the sender's last in its round and numbers alone.
@@ -399,6 +409,123 @@ class Post:
             if box.heard_at is None or box.roster_digest != self.digest:
                 behind.append(name)
         return out, behind
+
+
+class Quiet:
+    """Ends a round and begins the next in one go, where nothing is due but numbers.
+
+    `Node` does the same in four steps, `finish`, `open`, `solve` and `tell`, with all that may be
+    due in between; it says in `expect` for how long nothing is.
+
+    post : the mailboxes. state, sums : of the node; `is_stale` of the one and `changes` of the
+    other tell of what happens beside rounds. tell : returns the messages of a round where frames do
+    not fit. hear, take_in, step : of `rounds`. n : rounds since somebody asked.
+    """
+
+    hear: Callable[..., bool]
+    take_in: Callable[..., float]
+    step: Callable[..., None]
+
+    def __init__(
+        self, post: Post, state: Any, sums: Any, tell: Callable[[], dict[str, bytes]]
+    ) -> None:
+        self.post, self.state, self.sums, self.tell = post, state, sums, tell
+        self.n = 0
+
+    def expect(
+        self,
+        when: tuple[int, float],
+        calm: tuple[int, float],
+        known: tuple[int, list[bool]],
+        ways: tuple[dict[str, Any], Any],
+        steps: tuple[Any, ...],
+        frames: tuple[int, int, dict[str, list[Any]], dict[str, slice]],
+    ) -> None:
+        """Say what rounds depend on; they are quiet while it stays so.
+
+        when : the round that ends no more so, and the seconds after which a silent neighbour is
+        gone. calm : how far around all must be calm for that to matter, and the residual of calm.
+        known : age less round, and who is heard. ways : of numbers, with their bounds. steps :
+        `hear`, `take_in` and `step` of `rounds`, `across`, and what the latter two take beside it.
+        frames : for which calm and how long a count, and the messages' pieces with the places of
+        values.
+        """
+        post = self.post
+        self.end, self.evict_seconds = when
+        self.width, self.residual_tol = calm
+        self.offset, self.heard = known
+        self.ways, self.bounds = ways
+        self.hear, self.take_in, self.step, self.across, self.taken, self.stepped = steps
+        self.framed, self.n_count, self.frames, self.places = frames
+        self.digest, self.changes = post.digest, self.sums.changes
+        post.is_quiet = True
+
+    def turn(self, now: float, tag: int) -> dict[str, bytes] | None:
+        """End a round and begin the next; return what is told in it, None if more is due."""
+        post = self.post
+        if not self.is_possible(now) or not self.is_all_heard():
+            return None
+        for name in post.present:
+            box = post.boxes[name]
+            take_out(box, post.round)
+            box.seen, box.is_late, box.is_heard, box.n_odd = box.newest, False, True, 0
+        post.heard = post.present
+        post.residual = self.take_in(self.across, *self.taken)
+        if post.residual > self.residual_tol:
+            post.calm = 0
+        else:
+            post.count_calm()
+        age = max(post.round + self.offset, 0)
+        self.state.age = age
+        self.n += 1
+        post.round += 1
+        self.step(self.across, *self.stepped, age)
+        return self.messages(counted(tag, post.round))
+
+    def is_possible(self, now: float) -> bool:
+        """Whether all is as expected."""
+        post = self.post
+        if not post.is_quiet or post.is_settled or not post.residual < INF:
+            return False
+        if post.round >= self.end or post.calm >= self.width:
+            return False
+        if self.changes != self.sums.changes or self.digest != post.digest or self.state.is_stale:
+            return False
+        return self.across.are_short and post.are_heard(self.heard, now - self.evict_seconds)
+
+    def is_all_heard(self) -> bool:
+        """Whether everybody told numbers of this round that can be taken in; they are, then."""
+        post = self.post
+        for name in post.present:
+            box = post.boxes[name]
+            if box.is_late or box.is_settled or box.newest > post.round + 1:
+                return False
+            news = box.one if box.one_round == post.round else box.other
+            found = box.one_round == post.round or box.other_round == post.round
+            way = self.ways.get(name)
+            if way is None:  # no task is shared, so there is nothing but how far it is
+                if found or is_lacking(box, post.round):
+                    return False
+                continue
+            if not found or not isinstance(news, Numbers):
+                return False
+            numbers: Numbers = news
+            if way[0] is not numbers.pattern or way[1] is not self.bounds:
+                return False
+            if not self.hear(numbers.data, numbers.squares, way[2]):
+                return False
+        return True
+
+    def messages(self, count: bytes) -> dict[str, bytes]:
+        """Return what is told, in frames if these are still the right ones."""
+        post = self.post
+        if post.calm != self.framed or len(count) != self.n_count:
+            return self.tell()
+        out, behind = post.write(self.frames, count)
+        if behind:
+            return self.tell()
+        post.said_before, post.said = post.said, (post.round, post.digest, out, self.places)
+        return out
 
 
 def counted(tag: int, value: int) -> bytes:

@@ -398,7 +398,7 @@ class Across:
 
     slots : of the ends. told, heard : q of each, (n, 2, p + 1). is_heard : whether it was told one
     in this round. residual : of each when it last was. are_short : whether estimates were as
-    `limit` wants them when something was last taken in.
+    `limit` wants them when something was last told.
     """
 
     def __init__(self, slots: Ints, residual: Floats, p1: int) -> None:
@@ -1065,7 +1065,10 @@ def note_end(h: int, agents: Agents, ends: Ends, other_x: Floats, other_z: Float
 
 
 def send(across: Across, agents: Agents, ends: Ends) -> None:
-    """One process's half of `exchange`: q = 2 ρ x_a − z[a→b] of every end, told."""
+    """One process's half of `exchange`: q = 2 ρ x_a − z[a→b] of every end, told.
+
+    `across.are_short` says whether estimates are.
+    """
     p = agents.pull.shape[1] - 1
     for i in range(across.slots.shape[0]):
         h = across.slots[i]
@@ -1075,6 +1078,10 @@ def send(across: Across, agents: Agents, ends: Ends) -> None:
             for j in range(p):
                 across.told[i, c, j] = twice * agents.estimate[a, c, j] - ends.state[h, c, j]
             across.told[i, c, p] = twice_bias * agents.estimate[a, c, p] - ends.state[h, c, p]
+    across.are_short = True
+    for i in range(across.agents.shape[0]):
+        if not agents.norm[across.agents[i]] <= across.longest[i]:  # or it is no number
+            across.are_short = False
 
 
 def step_and_send(
@@ -1123,7 +1130,7 @@ def apart(z: Floats, h: int, q: Floats, i: int, c: int) -> float:
 def take_in(across: Across, agents: Agents, ends: Ends, job: Job) -> float:
     """Exchange inside this process, take in what was heard from others; return the worst residual.
 
-    What was heard is then used up. `across.are_short` says whether estimates are.
+    What was heard is then used up.
     """
     exchange(agents, ends, job, True)
     worst = max(job.primal, job.dual)
@@ -1132,10 +1139,6 @@ def take_in(across: Across, agents: Agents, ends: Ends, job: Job) -> float:
             across.is_heard[i] = 0
             across.residual[i] = receive(across.slots[i], agents, ends, across.heard, i, job.kappa)
         worst = max(worst, across.residual[i])
-    across.are_short = True
-    for i in range(across.agents.shape[0]):
-        if not agents.norm[across.agents[i]] <= across.longest[i]:  # or it is no number
-            across.are_short = False
     return max(worst, drifting(agents))
 
 

@@ -118,6 +118,11 @@ class Balancer:
         self._due = compiled.next_check(age, is_warm)
         return self.check
 
+    @property
+    def next_age(self) -> int:
+        """Before which no check is measured for."""
+        return 0 if self.check else self._due
+
     def wants(self, neighbour: str, age: int) -> bool:
         """Whether a neighbour still needs x and z for the coming check."""
         if self.coming(age) != self.check:

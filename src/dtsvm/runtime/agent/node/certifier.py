@@ -106,7 +106,7 @@ class Certifier:
         self.n_lies = 0  # totals that no honest nodes could have
         self._looks: dict[str, _Look] = {}
         self.until = 0.0  # certificates are worth waiting for
-        self._n_rounds = 0  # computed here since the network changed
+        self.n_rounds = 0  # computed here since the network changed
         self._seen = -1  # sums as last looked at
         self._next_look = self._next_if_calm = 0.0  # when something is due
         self.residual_tol = residual_tol(state.settings.tol)  # at which a certificate is worth it
@@ -114,7 +114,7 @@ class Certifier:
     def begin(self, teams: list[Team]) -> None:
         """Begin anew after the network has changed."""
         self.teams = teams
-        self._n_rounds, self._next_look, self._next_if_calm = 0, 0.0, 0.0
+        self.n_rounds, self._next_look, self._next_if_calm = 0, 0.0, 0.0
         self._looks = {team.group: _Look() for team in teams}
 
     @property
@@ -176,8 +176,8 @@ class Certifier:
 
     def look(self, is_calm: bool, until: float) -> None:
         """Begin to certify where it is time for that: all are calm, or just to show progress."""
-        self._n_rounds += 1
-        age = self._n_rounds
+        self.n_rounds += 1
+        age = self.n_rounds
         due = self._next_if_calm if is_calm else self._next_look
         if age < due and self._seen == self.sums.changes and not self.veil.is_noisy:
             return  # nothing is due, and nothing has come
@@ -202,6 +202,12 @@ class Certifier:
         bad = [look for look in self._looks.values() if not look.is_good]
         self._next_look = min((look.milestone for look in bad), default=inf)
         self._next_if_calm = min((self._next_look, *(look.next_look for look in bad)))
+
+    @property
+    def n_idle(self) -> float:
+        """For how many rounds nothing is due unless all are calm, or something comes."""
+        is_idle = self._seen == self.sums.changes and not self.veil.is_noisy
+        return self._next_look - self.n_rounds - 1.0 if is_idle else 0.0
 
     def is_waiting(self, now: float) -> bool:
         """Whether certificates are being made that may be ready in time."""

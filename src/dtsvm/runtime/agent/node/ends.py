@@ -206,6 +206,16 @@ class Ends:
                 self.veil.give_up(self.state)
                 raise
 
+    @property
+    def steps(self) -> tuple[Any, ...]:
+        """What `boxes.Quiet` needs of a round's arithmetic; nothing if more belongs to it."""
+        if self.veil.is_noisy or self.veil.stirs:
+            return ()
+        plan, job = self._plan, self._job
+        taken, stepped = (plan.agents, plan.ends), (plan.rows, plan.agents, plan.ends, plan.work)
+        calls = compiled.hear_numbers, compiled.take_in, compiled.step_and_send
+        return *calls, self._across, (*taken, job), (*stepped, job)
+
     def compare(self, neighbour: str, news: Letter, check: int) -> list[int]:
         """Measure the ends that were told x and z for a check; return their slots."""
         plan = self.state.plan

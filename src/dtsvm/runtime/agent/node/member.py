@@ -98,7 +98,7 @@ class Member:
     def _wake(self) -> None:
         """Go on training."""
         self.post.calm = 0
-        self.post.is_settled = False
+        self.post.is_settled = self.post.is_quiet = False
 
     # What is held here
 
@@ -263,6 +263,20 @@ class Member:
     @is_settled.setter
     def is_settled(self, is_settled: bool) -> None:
         self.post.is_settled = is_settled
+
+    @property
+    def residual(self) -> float:
+        """The worst one at the end of the last round."""
+        return self.post.residual
+
+    @residual.setter
+    def residual(self, residual: float) -> None:
+        self.post.residual = residual
+
+    @property
+    def heard(self) -> list[str]:
+        """The neighbours heard in the last round."""
+        return self.post.heard
 
     @property
     def has_left(self) -> bool:

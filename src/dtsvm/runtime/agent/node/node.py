@@ -8,6 +8,7 @@ A runtime calls, again and again,
     is_complete()  whether all that are waited for have been heard
     finish()       take in what was heard; who was not heard leaves its edge state as it was
     is_balancing() whether to say hello and wait a little before the next round
+    turn()         instead of finish() and begin(), where nothing is due but numbers
 
 In lock-step, that is when `finish` always waits for `is_complete` and `begin` for `is_balancing`,
 the iterates are those of `runtime.memory`, bit for bit.
@@ -34,7 +35,7 @@ from dtsvm.runtime.agent.node.certifier import Certifier
 from dtsvm.runtime.agent.node.handover import Handover
 from dtsvm.runtime.agent.node.inbox import Inbox
 from dtsvm.runtime.agent.node.mail import MOST_ODD
-from dtsvm.runtime.agent.node.outbox import Outbox
+from dtsvm.runtime.agent.node.outbox import ROUND_TAG, Outbox
 from dtsvm.runtime.agent.node.pack import Packer, Pieces
 from dtsvm.runtime.agent.node.pattern import Letter
 from dtsvm.runtime.agent.node.scaling import Scaler
@@ -75,17 +76,15 @@ class Node(Answers):
         )  # fmt: skip
         self.outbox = Outbox(self.name, self.network, shared, self.roster, self.sums, self.post)
         self.refused = self.inbox.refused
+        self._quiet = boxes.Quiet(self.post, self.state, self.sums, self.tell)
         self._begin_counting()
 
     def _begin_counting(self) -> None:
-        self.residual = inf
         self.messages_sent = self.bytes_sent = 0  # as the runtime counts them
-        self.heard: list[str] = []  # in the last round
         self._told: dict[str, Pieces] = {}  # values of the last round, by neighbour
         self._adapted: int | None = None
         self._followed = -1  # sums as last looked at
         self._changed_in = self._width = 0  # round of the network's last change; its radius
-        self._age = 0  # rounds since then, this one too: the same at every node
         self._coming = 0  # the check for which ends are measured in this round, or 0
         self._snapshot_at = 0  # of that age or later
         self._bounds: dict[str, Bounds] = {}  # by task
@@ -101,6 +100,7 @@ class Node(Answers):
 
     def _adapt(self) -> None:
         """Rebuild links and global numbers after the roster changed."""
+        self._count_quiet()
         teams = adapt(self.name, self.roster, self.holdings, self.ends, self.personal)
         self.sums.begin(teams)
         self.post.begun = self.sums.begun
@@ -143,17 +143,21 @@ class Node(Answers):
         self.now = now
         if not self.presence.is_announced(now):
             self._announce(now)
-        round_ = self.post.go_on()
+        self.post.go_on()
+        self.post.is_quiet = False
         if self._adapted != self.roster.digest:
             self._adapt()
         has_new_level = self.sums.changes != self._followed and self._follow_sums()
-        if self.state.is_stale:
-            self.ends.prepare()
-        elif has_new_level:
-            self.ends.pull_anew()
-        self._age = round_ - self._changed_in
+        if self.state.is_stale or has_new_level:
+            self.ends.prepare() if self.state.is_stale else self.ends.pull_anew()
+            self.residual = inf
         self.state.age, self.state.before = max(self._age - 1, 0), self._changed_in
         self._coming = self.balancer.coming(self._age)
+
+    @property
+    def _age(self) -> int:
+        """Rounds since the network last changed, this one too: the same at every node."""
+        return self.post.round - self._changed_in
 
     def _follow_sums(self) -> bool:
         """Let totals that have come take effect; return whether there is a new level."""
@@ -173,7 +177,38 @@ class Node(Answers):
         self._told = self._packer.pack()
         if self._coming:
             self._told = self._packer.measured(self._coming, self._age, self.balancer.wants)
-        return self._messages(self._told)
+        messages = self._messages(self._told)
+        if not self._coming and self.post.calm < self._width and self.residual < inf:
+            self._expect_quiet()
+        return messages
+
+    def _expect_quiet(self) -> None:
+        """Say for how long rounds have nothing but numbers."""
+        post, quiet, age, steps = self.post, self._quiet, self._age, self.ends.steps
+        self._count_quiet()
+        n = min(self.certifier.n_idle, self.balancer.next_age - age - 1, self._snapshot_at - age)
+        is_waiting = self.certifier.is_waiting(self.now) or self.balancer.is_waiting(self.now)
+        if n > 0 and steps and not is_waiting:
+            quiet.expect(
+                (int(min(post.round + n, post.last)), self.timing.evict_seconds),
+                (self._width, self.certifier.residual_tol),
+                (-self._changed_in, self.presence.announced),
+                (self.ends.ways, self._bounds),
+                steps,
+                self.outbox.frames,
+            )
+
+    def _count_quiet(self) -> None:
+        self.certifier.n_rounds += self._quiet.n
+        self._quiet.n = 0
+
+    def turn(self, now: float) -> dict[str, bytes] | None:
+        """Finish a round and begin the next in one go; None if something else is due first.
+
+        All have been heard that are waited for. It is `finish`, then `begin`, bit for bit.
+        """
+        self.now = now
+        return self._quiet.turn(now, ROUND_TAG)
 
     def hello(self, now: float) -> dict[str, bytes]:
         """Return a sign of life for every neighbour, with the last values."""
@@ -203,10 +238,10 @@ class Node(Answers):
         if self.state.is_stale:  # a task left or rows came while waiting: the round is void
             return
         post, check = self.post, self._coming
-        self.heard, rest = post.open_letters(self.ends.ways, self._bounds, compiled.hear_numbers)
+        post.heard, rest = post.open_letters(self.ends.ways, self._bounds, compiled.hear_numbers)
         for name, news in rest:
             if self._hear(name, news, check, now):
-                self.heard.append(name)
+                post.heard.append(name)
                 self.mail[name].is_heard = True
         self.residual, are_short = self.ends.take_in()
         if not are_short:
@@ -223,6 +258,7 @@ class Node(Answers):
         else:
             post.count_calm()
         is_calm = (post.calm > self._width or self.veil.is_noisy) and self._is_calm
+        self._count_quiet()
         self.certifier.look(is_calm, now + self.timing.round_seconds)
         post.is_settled = is_calm and self._is_at_rest
 

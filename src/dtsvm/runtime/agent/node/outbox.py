@@ -15,14 +15,9 @@ from dtsvm.runtime.agent.node.refuse import PROTOCOL
 from dtsvm.runtime.agent.node.roster import Roster
 from dtsvm.runtime.agent.node.summing import Summing
 
-__all__ = ["Outbox"]
+__all__ = ["ROUND_TAG", "Outbox"]
 
 ROUND_TAG = 0x30  # field 6, a varint
-
-
-# A round, its roster, what was told in it, and where in each message the values are.
-_Round = tuple[int, int, dict[str, bytes], dict[str, slice]]
-_NOTHING: _Round = (-1, -1, {}, {})
 
 
 @dataclass
@@ -49,9 +44,8 @@ class Outbox:
     def __post_init__(self) -> None:
         self.mail: dict[str, Mail] = self.post.boxes
         self._head: tuple[int, tuple[int, bool]] = (-1, (0, False))
-        self._before, self._last = _NOTHING, _NOTHING
         self._roster: tuple[int, bytes] = (-1, b"")  # as last packed, with its digest
-        self._framed: tuple[Any, ...] = ()  # for what
+        self._framed: tuple[Any, ...] = (0, (0, False), 0, 0, 0, 0)  # for what
         self._told: Mapping[str, Pieces] | None = None  # as framed
         self._frames: dict[str, Pieces] = {}  # all of every message but its round
         self._places: dict[str, slice] = {}  # of values in them
@@ -73,9 +67,16 @@ class Outbox:
         out, behind = self.post.write(self._frames, count)
         for name in behind:
             out[name] += self._news(self.mail[name])
-        if round_ > self._last[0]:
-            self._before, self._last = self._last, (round_, roster, out, self._places)
+        if round_ > self.post.said[0]:
+            said = round_, roster, out, self._places
+            self.post.said_before, self.post.said = self.post.said, said
         return out
+
+    @property
+    def frames(self) -> tuple[int, int, dict[str, Pieces], dict[str, slice]]:
+        """For which calm and how long a count, and all messages' pieces with values' places."""
+        _, (calm, _), _, _, n_count, _ = self._framed
+        return calm, n_count, self._frames, self._places
 
     def _frame(self, told: Mapping[str, Pieces], n_count: int) -> None:
         """Write all of every message but its round and what news there are."""
@@ -95,11 +96,11 @@ class Outbox:
         Who went on from farther behind told nothing in it, and what was told before the roster
         changed is good no more: then a message without values says not to wait for any.
         """
-        round_ = self._last[0] - 1
+        round_ = self.post.said[0] - 1
         behind = [name for name in names if self.mail[name].newest <= round_]
         if not behind or round_ < 1:
             return {}
-        *told_for, told, places = self._before
+        *told_for, told, places = self.post.said_before
         is_good = told_for == [round_, self.roster.digest]
         again: dict[str, Pieces] = {name: [told[name][places[name]]] for name in told}
         messages = self.messages(*self._head, round_, again if is_good else {})

@@ -91,6 +91,11 @@ class Presence:
             return False
         return self.post.are_heard(heard, now - self.timing.evict_seconds)
 
+    @property
+    def announced(self) -> list[bool]:
+        """Whether each neighbour was heard when the entry was last renewed."""
+        return self._announced[1]
+
     def remember(self, old: Entry) -> None:
         """Compare what the others remember of this node with what its checkpoint knows."""
         if self.restored is not None and old.told > self.restored:

@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,7 @@ class Process(Turns):
 
     def stop(self) -> None:
         """Leave after this round."""
-        self._is_leaving = True
+        self._is_leaving, self._quiet_until = True, -inf
         self._news.set()
 
     def pause(self) -> None:

@@ -46,6 +46,7 @@ class Turns:
         self._is_in_round = False  # only a complete round is then worth waking up for
         self._is_waiting = False  # for others to meet, or for a sum
         self._patience = Patience(self.node)
+        self._quiet_until = -inf  # nothing is due before that, but for the node itself
         self._is_over = False  # the round was ended by the message that completed it
         self._failure: Exception | None = None  # in doing so
 
@@ -148,7 +149,7 @@ class Turns:
 
     def _rests(self) -> bool:
         """Whether there is nothing to compute; then the model is written before anything else."""
-        is_done = self._is_done
+        is_done, self._quiet_until = self._is_done, -inf
         if is_done and not self._is_tried:
             self._is_tried = True
             self._write()
@@ -175,18 +176,25 @@ class Turns:
         node = self.node
         if self._is_over:
             return
-        self._end(now)
         is_last = self.max_rounds is not None and node.round >= self.max_rounds
+        messages = node.turn(now) if now < self._quiet_until and not is_last else None
+        if messages is not None:
+            self._patience.earn(now - self._begun_at)
+            self._go_on_with(messages, now)
+            return
+        self._end(now)
         is_over = self._is_leaving or node.is_settled or is_last
         if is_over or now > self._at_once_until or node.state.is_stale or node.is_balancing(now):
             self._busy += time.monotonic() - now
             self._rests()
             self._news.set()
             return
-        node.open(now)
-        node.solve()
-        self._tell(node.tell(), now)
-        if node.is_complete():  # the others are ahead
+        self._quiet_until = min(self._at_once_until, self._watched_at + WATCH_SECONDS)
+        self._go_on_with(node.begin(now), now)
+
+    def _go_on_with(self, messages: dict[str, bytes], now: float) -> None:
+        self._tell(messages, now)
+        if self.node.is_complete():  # the others are ahead
             self._news.set()
 
     async def _hear_all(self) -> None:

@@ -123,7 +123,7 @@ cdef inline void block_add(const Real[:, ::1] values, Rows rows, Int i, double s
 cdef inline void add(Rows rows, Int i, double scale, double[::1] out) noexcept nogil
 @cython.locals(b=Int, j=Int, k=Int, value=double)
 cdef inline double squared_norm(Rows rows, Int i) noexcept nogil
-@cython.locals(k=Int)
+@cython.locals(known=double[::1], k=Int, i=Int, r=Int, last=Int)
 cpdef object squared_norms(Rows rows, const int[::1] slots)
 @cython.locals(k=Int, i=Int, weight=double)
 cpdef object pull(Rows rows, const int[::1] slots, double[::1] out)
@@ -207,7 +207,7 @@ cdef inline void copy_block(double[:, :, ::1] source, Int i, double[:, :, ::1] t
 cdef void forget(Past past) noexcept nogil
 @cython.locals(step=Int, k=Int, n_taken=Int)
 cpdef bint is_whole(Past past, Int check) noexcept nogil
-@cython.locals(moves=double[48], each=double[21], c=Int, f=Int, i=Int, j=Int, n=Int, p=Int, first=Int, last=Int, at=Int)
+@cython.locals(moves=double[48], each=double[168], total=double, bias=double, c=Int, i=Int, j=Int, k=Int, n=Int, p=Int, first=Int, last=Int)
 cdef void add_products(double[:, :, :, ::1] z, Int h, double[:, ::1] penalty, double[:, ::1] out, Int v) noexcept nogil
 @cython.locals(begin=Int, end=Int, v=Int)
 cdef Int measure(Int s, Sets sets, Ends ends, Past past, bint has_products) noexcept nogil

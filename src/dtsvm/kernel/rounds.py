@@ -624,9 +624,20 @@ def squared_norm(rows: Rows, i: int) -> float:
 
 
 def squared_norms(rows: Rows, slots: Places) -> None:
-    """Set ‖x‖² of the rows in these slots."""
+    """Set ‖x‖² of the rows in these slots; where these share rows, of every row once."""
+    last = 0
     for k in range(slots.shape[0]):
-        rows.norms[slots[k]] = squared_norm(rows, rows.at[slots[k]])
+        last = max(last, rows.at[slots[k]])
+    known = np.full(last + 1 if last < slots.shape[0] else 0, -1.0)
+    for k in range(slots.shape[0]):
+        i = slots[k]
+        r = rows.at[i]
+        if known.shape[0] == 0 or known[r] < 0.0:
+            rows.norms[i] = squared_norm(rows, r)
+            if known.shape[0] > 0:
+                known[r] = rows.norms[i]
+        else:
+            rows.norms[i] = known[r]
 
 
 def pull(rows: Rows, slots: Places, out: Floats) -> None:
@@ -862,11 +873,14 @@ def aim(agents: Agents, work: Work, a: int) -> float:
     p, last = agents.pull.shape[1] - 1, agents.n_parts - 1
     g, s = agents.gain[a, 0, 0], agents.gain[a, 1, 0]
     g_bias, s_bias = agents.gain[a, 0, 1], agents.gain[a, 1, 1]
-    work.d_weights, work.d_bias = g + s, g_bias + s_bias
-    for j in range(p):
+    d = g + s
+    work.d_weights, work.d_bias = d, g_bias + s_bias
+    for j in range(p):  # a loop a vector: the compiler takes four features at a time
         work.shift[j] = work.inflow[0, j] * g + work.inflow[last, j] * s
+    for j in range(p):
         work.before[j] = agents.decision[a, j]
-        work.u[j] = work.d_weights * agents.pull[a, j] + work.shift[j]
+    for j in range(p):
+        work.u[j] = d * agents.pull[a, j] + work.shift[j]
     work.shift[p] = work.inflow[0, p] * g_bias + work.inflow[last, p] * s_bias
     work.before[p] = agents.decision[a, p]
     work.u[p] = work.d_bias * agents.pull[a, p] + work.shift[p]
@@ -878,10 +892,12 @@ def settle(agents: Agents, work: Work, a: int) -> None:
     p = agents.pull.shape[1] - 1
     norm = 0.0
     drift = 0.0
-    g, s = agents.gain[a, 0, 0], agents.gain[a, 1, 0]
+    d, g, s = work.d_weights, agents.gain[a, 0, 0], agents.gain[a, 1, 0]
     for j in range(p):
         agents.decision[a, j] = work.u[j]
-        agents.pull[a, j] = (work.u[j] - work.shift[j]) / work.d_weights
+    for j in range(p):
+        agents.pull[a, j] = (work.u[j] - work.shift[j]) / d
+    for j in range(p):
         agents.estimate[a, 0, j] = (agents.pull[a, j] + work.inflow[0, j]) * g
     if agents.n_parts == 2:
         for j in range(p):
@@ -1279,28 +1295,36 @@ def is_whole(past: Past, check: int) -> bool:
 
 
 def add_products(z: Floats, h: int, penalty: Floats, out: Floats, v: int) -> None:
-    """out[v] += Σ (zᵢ − zᵢ₋₁)ᵀ(zⱼ − zⱼ₋₁) / ρ at link end h, for i ≤ j."""
+    """out[v] += Σ (zᵢ − zᵢ₋₁)ᵀ(zⱼ − zⱼ₋₁) / ρ at link end h, for i ≤ j; weights in eight lanes."""
     moves = [0.0] * 48  # of eight features at a time
-    each = [0.0] * 21
+    each = [0.0] * 168
     p = z.shape[3] - 1
-    for n in range(N_PRODUCTS):
+    for n in range(8 * N_PRODUCTS):
         each[n] = 0.0
     for c in range(2):
-        for first in range(0, p + 1, 8):
-            last = min(first + 8, p + 1)
+        for first in range(0, p, 8):
+            last = min(8, p - first)
             for i in range(STEPS):
-                for f in range(first, last):
-                    moves[(f - first) * STEPS + i] = z[i + 1, h, c, f] - z[i, h, c, f]
-            for f in range(first, last):
-                at = (f - first) * STEPS
-                scale = 1.0 / penalty[h, 1 if f == p else 0]
-                n = 0
-                for i in range(STEPS):
-                    for j in range(i, STEPS):
-                        each[n] += scale * moves[at + i] * moves[at + j]
-                        n += 1
-    for n in range(N_PRODUCTS):
-        out[v, N_SHOWN + n] += each[n]
+                for k in range(last):
+                    moves[8 * i + k] = z[i + 1, h, c, first + k] - z[i, h, c, first + k]
+                for k in range(last, 8):
+                    moves[8 * i + k] = 0.0
+            n = 0
+            for i in range(STEPS):
+                for j in range(i, STEPS):
+                    for k in range(8):
+                        each[8 * n + k] += moves[8 * i + k] * moves[8 * j + k]
+                    n += 1
+    n = 0
+    for i in range(STEPS):
+        for j in range(i, STEPS):
+            total = bias = 0.0
+            for k in range(8):
+                total += each[8 * n + k]
+            for c in range(2):
+                bias += (z[i + 1, h, c, p] - z[i, h, c, p]) * (z[j + 1, h, c, p] - z[j, h, c, p])
+            out[v, N_SHOWN + n] += total / penalty[h, 0] + bias / penalty[h, 1]
+            n += 1
 
 
 def measure(s: int, sets: Sets, ends: Ends, past: Past, has_products: bool) -> int:
@@ -1717,6 +1741,7 @@ def tally(a: int, t: int, rows: Rows, agents: Agents, sums: Sums) -> None:
     d_bias = agents.gain[a, 0, 1] + agents.gain[a, 1, 1]
     for j in range(p + 1):
         sums.w[j] = sums.common[j] + sums.specific[t, j]
+    for j in range(p + 1):
         sums.seen[j] = 0.0
         sums.one[j] = 0.0
     horizon = INF

@@ -20,7 +20,6 @@ fixed and the convergence of the relaxed Peaceman-Rachford iteration applies (Ec
 from __future__ import annotations
 
 from functools import lru_cache
-from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,11 +34,11 @@ LIGHT = 0.4  # what lanes of a choice take for what the tail will teach: see `ke
 
 
 def start_penalty(
-    flow: float, C: float, reg: tuple[float, float], n_agents: float, mean_square: float
-) -> tuple[float, float]:
-    """Return ρ of the weights and of the bias to begin with, in the units of the step."""
-    weights = 9.0 * flow * sqrt(C * sqrt(reg[0] * reg[1]) / n_agents)
-    return weights, 0.5 * weights / mean_square
+    flow: Floats, C: Floats, reg: Floats, n_agents: Floats, mean_square: Floats
+) -> Floats:
+    """Return ρ of the weights and of the bias to begin with, a row a set, in the step's units."""
+    weights = 9.0 * flow * np.sqrt(C * np.sqrt(reg[:, 0] * reg[:, 1]) / n_agents)
+    return np.stack([weights, 0.5 * weights / mean_square], axis=1)
 
 
 def light_bias(box: Floats, reg: tuple[Floats, Floats], mean_square: Floats) -> Floats:

@@ -320,15 +320,12 @@ def _start_penalties(
         return np.ones((tables.agents.capacity, 2))
     C, reg, used = tables.agents["C"], tables.agents["reg"], tables.agents.used
     if elsewhere.flow:
-        first, flow = used.tolist(), [elsewhere.flow[a] for a in used.tolist()]
+        first, flow = used, [elsewhere.flow[a] for a in used.tolist()]
     else:
         node = tables.agents["node"]
         graphs = (compiled.set_graph(s, number, node, ends) for s in range(len(sets)))
-        first, flow = [int(agents[0]) for agents in sets], [link_flow(*g) for g in graphs]
-    each = np.array([
-        start_penalty(f, float(C[a]), tuple(reg[a].tolist()), float(size[a]), float(square[a]))
-        for a, f in zip(first, flow, strict=True)
-    ])  # fmt: skip
+        first, flow = _firsts(sets), [link_flow(*g) for g in graphs]
+    each = start_penalty(np.array(flow), C[first], reg[first], size[first], square[first])
     if not elsewhere.flow:
         return np.asarray(each.take(number, axis=0))
     start = np.ones((tables.agents.capacity, 2))

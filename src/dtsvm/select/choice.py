@@ -162,8 +162,9 @@ def describe(chosen: Chosen, tasks: Sequence[Any]) -> list[Choice]:
 def _choice(chosen: Chosen, tasks: Sequence[Any], t: int) -> Choice:
     share = chosen.found.weights[t]
     families: dict[str, float] = {}
-    for candidate, part in zip(chosen.candidates, share.tolist(), strict=True):
-        families[str(candidate.family)] = families.get(str(candidate.family), 0.0) + part
+    for m in np.flatnonzero(share).tolist():
+        name = str(chosen.candidates[m].family)
+        families[name] = families.get(name, 0.0) + float(share[m])
     shown = {name: part for name, part in families.items() if part >= SHOWN}
     turned = sum(share[m] for m, c in enumerate(chosen.candidates) if c.family.is_turned)
     alone = families.get("alone", 0.0)

@@ -56,6 +56,8 @@ class Inbox:
         Whose signatures are believed.
     remember : callable
         Called with what the others remember of the node itself.
+    is_at_rest : callable
+        Whether the node has settled.
     """
 
     node: str
@@ -68,12 +70,13 @@ class Inbox:
     sums: Summing
     holdings: dict[str, Holding]
     mail: dict[str, Mail]
+    is_at_rest: Callable[[], bool]
     refused: Counter[str] = field(default_factory=Counter)
     reasons: dict[str, str] = field(default_factory=dict)  # the last one, by neighbour
     logged_at: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.hearsay = Hearsay(self.node, self.roster, self.mail)
+        self.hearsay = Hearsay(self.node, self.roster, self.mail, self.is_at_rest)
 
     @property
     def most_bytes(self) -> int:
@@ -180,11 +183,9 @@ class Inbox:
 
     def _check_rest(self, peer: str, entry: Entry, now: float) -> None:
         """Bar who says something new of itself all the time: the others would never settle."""
-        known = self.roster.entries.get(peer)
-        if known is None or not entry.is_newer_than(known):
-            return
-        if not self.mail[peer].unrest.allows(entry.restlessness(known, self.node), now):
-            seconds = self.mail[peer].bar(now)
+        seconds = self.hearsay.rest(entry, now)
+        if seconds:
+            self.mail[peer].bar(now, seconds)
             raise Refused(
                 f"it says something new of itself too often; it is barred for {seconds:.0f} s"
             )

@@ -268,6 +268,24 @@ def test_who_is_barred_does_not_go_on_through_another_neighbour(site):
     assert len(pass_on(a, b, c, [float(now)] * 500)) <= 201
 
 
+def test_a_site_with_a_new_certificate_does_not_pay_for_a_thief_that_never_rested(site):
+    b, c = make(site, "b", "c"), make(site, "c", "b")
+    now = talk((b, c), 0, 3)
+    for step in range(150):
+        b.take("c", with_entry(c, restless(c, step), to="b"), float(now))
+    assert b.mail["c"].n_barred
+    revoked = revoke(site, [site / "c" / "node.pem"])
+    (site / "c" / "node.key").unlink()
+    make_certificate(site, site / "c", "c")
+    renew(site, b, revoked)
+    back = make(site, "c", "b")
+    renew(site, back, revoked)
+    now = talk((b, back), now, 3)
+    for step in range(50):
+        assert b.take("c", with_entry(back, restless(back, step), to="b"), float(now))
+    assert b.present == ["c"]
+
+
 # What was counted stays behind
 
 

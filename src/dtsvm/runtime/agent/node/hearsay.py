@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from dtsvm.runtime.agent.node.entry import Entry
+from dtsvm.runtime.agent.node.entry import Entry, Owner
 from dtsvm.runtime.agent.node.mail import Mail
 from dtsvm.runtime.agent.node.roster import Roster
 from dtsvm.runtime.agent.node.unrest import CALMING, MOST_RESTLESS, Unrest
@@ -53,8 +53,8 @@ class Hearsay:
     most: float = MOST_RESTLESS  # changes of another node at once
     calming: float = CALMING  # changes a second after that
     _differ: dict[tuple[str, str, str], tuple[float, float]] = field(default_factory=dict)
-    _unrest: dict[str, Unrest] = field(default_factory=dict)
-    _ages: dict[str, tuple[int, int]] = field(default_factory=dict)  # of entries counted last
+    _unrest: dict[Owner, Unrest] = field(default_factory=dict)
+    _ages: dict[Owner, tuple[int, int]] = field(default_factory=dict)  # of entries counted last
     _held: dict[str, tuple[str, float]] = field(default_factory=dict)  # by whom passed on, when
 
     # Who never rests
@@ -64,16 +64,16 @@ class Hearsay:
         known = self.roster.entries.get(entry.name)
         if known is not None and not entry.is_newer_than(known):
             return 0.0
-        weight, unrest = self._weigh(entry, known), self._unrest[entry.name]
+        weight, unrest = self._weigh(entry, known), self._unrest[entry.owner]
         if unrest.allows(weight, now, is_at_rest=self.is_at_rest()):
             return 0.0
         return unrest.seconds(now)
 
     def _weigh(self, entry: Entry, known: Entry | None) -> float:
         """How much somebody is to blame for what it says; for its first word, not at all."""
-        self._unrest.setdefault(entry.name, Unrest(self.most, self.calming))
-        is_first = self._ages.get(entry.name) in (None, entry.age)
-        self._ages[entry.name] = entry.age
+        self._unrest.setdefault(entry.owner, Unrest(self.most, self.calming))
+        is_first = self._ages.get(entry.owner) in (None, entry.age)
+        self._ages[entry.owner] = entry.age
         return float(not is_first) if known is None else entry.restlessness(known, self.node)
 
     def fair(self, peer: str, entries: Iterable[Entry], now: float) -> list[Entry]:
@@ -85,7 +85,7 @@ class Hearsay:
         is_old = known is not None and not entry.is_newer_than(known)
         if entry.name in (peer, self.node) or is_old:
             return True
-        weight, unrest = self._weigh(entry, known), self._unrest[entry.name]
+        weight, unrest = self._weigh(entry, known), self._unrest[entry.owner]
         if unrest.bears(weight, now, is_at_rest=self.is_at_rest()):
             return True
         self._held[entry.name] = peer, now

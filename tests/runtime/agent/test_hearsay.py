@@ -230,6 +230,20 @@ def test_who_hides_behind_another_changes_the_roster_little_more_often_than_a_ne
     assert not words(a, moments[-1] + 30.0)
 
 
+def test_who_falls_silent_and_comes_back_for_ever_is_barred_and_not_its_neighbour(site):
+    a, b, c = nodes = line(site)
+    now = talk(nodes, 0, 3)
+    for _ in range(400):
+        now = talk((a, b), now, 1) + int(b.timing.evict_seconds)
+        talk((a, b), now, 1)
+        assert c.name not in b.present
+        now = talk(nodes, now, 3)
+        if b.mail["c"].n_barred:
+            break
+    assert b.inbox.reasons["c"].startswith("it comes and goes too often; it is barred for ")
+    assert not a.mail["b"].n_barred
+
+
 def test_what_neighbours_pass_on_of_a_neighbour_counts_when_it_speaks_itself(site):
     a, b, c = make(site, "a", "bc"), make(site, "b", "ac"), make(site, "c", "ab")
     now = talk((a, b, c), 0, 3)

@@ -64,7 +64,19 @@ class Hearsay:
         known = self.roster.entries.get(entry.name)
         if known is not None and not entry.is_newer_than(known):
             return 0.0
-        weight, unrest = self._weigh(entry, known), self._unrest[entry.owner]
+        return self._blame(entry.owner, self._weigh(entry, known), now)
+
+    def back(self, peer: str, now: float) -> float:
+        """Count that a neighbour is heard which was not; return for how long it is barred, if so.
+
+        Who falls silent and comes back again and again says nothing new of itself. All its
+        neighbours do, and would be blamed for it by theirs.
+        """
+        known = self.roster.entries.get(peer)
+        return self._blame(known.owner, 1.0, now) if known else 0.0
+
+    def _blame(self, owner: Owner, weight: float, now: float) -> float:
+        unrest = self._unrest.setdefault(owner, Unrest(self.most, self.calming))
         if unrest.allows(weight, now, is_at_rest=self.is_at_rest()):
             return 0.0
         return unrest.seconds(now)

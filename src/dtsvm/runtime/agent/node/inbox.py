@@ -143,6 +143,7 @@ class Inbox:
         return ": " + ", ".join(found[:20]) if found else ""
 
     def _keep(self, peer: str, message: Any, news: News, now: float) -> bool:
+        self._check_stay(peer, now)
         roster: list[Entry] = []
         if message.HasField("roster"):
             roster, left_out = read_roster(message.roster, self.network, self.identity)
@@ -189,6 +190,13 @@ class Inbox:
             raise Refused(
                 f"it says something new of itself too often; it is barred for {seconds:.0f} s"
             )
+
+    def _check_stay(self, peer: str, now: float) -> None:
+        """Bar who falls silent and comes back all the time."""
+        seconds = self.hearsay.back(peer, now) if self.mail[peer].heard_at is None else 0.0
+        if seconds:
+            self.mail[peer].bar(now, seconds)
+            raise Refused(f"it comes and goes too often; it is barred for {seconds:.0f} s")
 
     def _check_begun(self, peer: str, message: Any, entries: list[Entry]) -> bool:
         """Refuse a start of which a neighbour's own entry does not tell; return whether it has one.

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from dtsvm.kernel import boxes
 from dtsvm.runtime.agent.node.entry import Entry
 from dtsvm.runtime.agent.node.hearsay import Hearsay
 from dtsvm.runtime.agent.node.holdings import Holding
@@ -56,8 +57,8 @@ class Inbox:
         Whose signatures are believed.
     remember : callable
         Called with what the others remember of the node itself.
-    is_at_rest : callable
-        Whether the node has settled.
+    post : Post
+        Where it is noted whether the node has settled.
     """
 
     node: str
@@ -70,13 +71,13 @@ class Inbox:
     sums: Summing
     holdings: dict[str, Holding]
     mail: dict[str, Mail]
-    is_at_rest: Callable[[], bool]
+    post: boxes.Post
     refused: Counter[str] = field(default_factory=Counter)
     reasons: dict[str, str] = field(default_factory=dict)  # the last one, by neighbour
     logged_at: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.hearsay = Hearsay(self.node, self.roster, self.mail, self.is_at_rest)
+        self.hearsay = Hearsay(self.node, self.roster, self.mail, lambda: self.post.is_settled)
 
     @property
     def most_bytes(self) -> int:

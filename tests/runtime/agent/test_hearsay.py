@@ -234,8 +234,7 @@ def test_who_falls_silent_and_comes_back_for_ever_is_barred_and_not_its_neighbou
     a, b, c = nodes = line(site)
     now = talk(nodes, 0, 3)
     for _ in range(400):
-        now = talk((a, b), now, 1) + int(b.timing.evict_seconds)
-        talk((a, b), now, 1)
+        now = talk((a, b), now, int(b.timing.evict_seconds) + 2)
         assert c.name not in b.present
         now = talk(nodes, now, 3)
         if b.mail["c"].n_barred:

@@ -6,7 +6,9 @@ Three agents with mutual TLS train; strangers turn to one of them from a process
 a thousand connections that say nothing, eight that send 58 MB each (as noise, then behind a
 handshake with a certificate of this network that is no neighbour's), two hundred that send a
 handshake of which a byte comes every second, fifty that send the beginning of one and are gone, and
-a neighbour that connects again and again, with its own certificate. Whoever is cut off comes again.
+a neighbour that connects again and again, with its own certificate. Another neighbour, let in,
+sends a message in TLS records of one byte each, changes its keys again and again, or asks for the
+agent's own to be changed, and does not read the answers. Whoever is cut off comes again.
 The strangers use the same processors, so the same is first done to a port that takes everything:
 `elsewhere`.
 """
@@ -16,8 +18,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import ctypes
 import functools
 import logging
+import socket
 import ssl
 import subprocess
 import sys
@@ -40,11 +44,14 @@ from dtsvm.runtime.agent.site.certificates import make_certificate
 
 THREE = list("abc")
 SETTINGS = {"C": 0.01, "tol": 1e-300}
-TIMING = {"round_seconds": 1.0, "evict_seconds": 30.0, "start_seconds": 60.0}
+TIMING = {"round_seconds": 1.0, "evict_seconds": 30.0, "start_seconds": 10.0}
+LIAR = "0"  # a neighbour that is let in, and never begins to train
 FLOOD, PIECE = 58_000_000, 65_536
 ATTACKS = {"silent": 1000, "noise": 8, "certified": 8, "slow": 200, "hello": 50, "neighbour": 8}
-WITH_TLS = ("certified", "neighbour")  # a port that takes everything does not answer them
-AT_ONCE = ("hello", "neighbour")  # they do not wait before they come again
+ATTACKS |= {"records": 1, "keys": 1, "requests": 1}
+LET_IN = ("records", "keys", "requests")
+WITH_TLS = ("certified", "neighbour", *LET_IN)  # a port that takes everything does not answer them
+AT_ONCE = ("hello", "neighbour", *LET_IN)  # they do not wait before they come again
 
 
 # The strangers
@@ -111,6 +118,65 @@ async def neighbour(port: int, folder: Path) -> None:
     """Connect with a neighbour's certificate, and be gone."""
     _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=_context(folder / "a"))
     writer.transport.abort()
+
+
+class Records:
+    """A connection of the lying neighbour of which every TLS record can be made by hand."""
+
+    def __init__(self, port: int, folder: Path) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), 5.0)
+        self._into, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.tls = _context(folder / LIAR).wrap_bio(self._into, self._out)
+        while True:
+            try:
+                self.tls.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                self.flush()
+                self._into.write(self.socket.recv(PIECE))
+        self.flush()
+
+    def flush(self) -> None:
+        """Send what was written."""
+        self.socket.sendall(self._out.read())
+
+    def change_keys(self, kind: int) -> None:
+        """Send a key update, 1 for one that asks for an answer; Python has no name for it."""
+        maps = Path("/proc/self/maps").read_text().splitlines()
+        path = next(line.split()[-1] for line in maps if "libssl" in line)
+        library = ctypes.CDLL(path)
+        after_head_and_socket = id(self.tls._sslobj) + 24  # type: ignore[attr-defined]
+        at = ctypes.c_void_p(ctypes.c_void_p.from_address(after_head_and_socket).value)
+        for _ in range(500):
+            assert library.SSL_key_update(at, kind) == 1
+            assert library.SSL_do_handshake(at) == 1
+
+
+async def records(port: int, folder: Path) -> None:
+    """Send a message that never ends, a byte in a record."""
+    line = Records(port, folder)
+    line.tls.write(PIECE.to_bytes(4, "big"))
+    for _ in range(PIECE // 1000):
+        for _ in range(1000):
+            line.tls.write(b"x")
+        line.flush()
+    line.socket.close()
+
+
+async def keys(port: int, folder: Path) -> None:
+    """Change keys again and again."""
+    line = Records(port, folder)
+    while True:
+        line.change_keys(0)
+        line.flush()
+
+
+async def requests(port: int, folder: Path) -> None:
+    """Ask for the other end's keys to be changed again and again, and read none of it."""
+    line = Records(port, folder)
+    while True:
+        line.change_keys(1)
+        line.flush()
 
 
 async def slow(port: int, _: Path) -> None:
@@ -191,8 +257,8 @@ def main(seconds: float, kinds: list[str]) -> None:
     """Print a row for every kind of stranger."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "site"
-        ports = make_site(folder, SHAPES["ring"](THREE), make_blocks(THREE, ["one"]), SETTINGS,
-                          **TIMING)  # fmt: skip
+        ports = make_site(folder, SHAPES["complete"]([LIAR, *THREE]), make_blocks(THREE, ["one"]),
+                          SETTINGS, **TIMING)  # fmt: skip
         (folder / "z").mkdir()
         make_certificate(folder, folder / "z", "z")
         (sink,) = free_ports(1)

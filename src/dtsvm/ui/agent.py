@@ -8,6 +8,7 @@ import logging
 import math
 import signal
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -128,7 +129,8 @@ async def _serve(
     transport.on_message = process.hear
     process.hear_other = route(
         preparing, beside, transport,
-        lambda generation: process.is_paused or (calls.is_allowed() and anew(generation)),
+        lambda peer, generation: process.is_paused
+        or (calls.is_allowed(peer, time.monotonic()) and anew(generation)),
     )  # fmt: skip
     process.notes = lambda: preparing.notes if preparing else []
     loop = asyncio.get_running_loop()

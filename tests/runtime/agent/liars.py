@@ -261,6 +261,33 @@ def parts_with_its_task(liar, name, message):
     )
 
 
+def restless(change, pace=1.0):
+    """Says something new of itself so often a second, for ever."""
+
+    def lie(liar, name, message):
+        if not hasattr(liar, "base"):
+            liar.base = liar.entry()
+        step = int(liar.node.now * pace)
+        if getattr(liar, "step", None) != step:  # and nothing else that is new
+            said = {**change(liar.base, step), "sequence": 10_000 + step}
+            one = dataclasses.replace(liar.base, **said)
+            liar.step, liar.last = step, one.signed(liar.node.network, liar.node.identity)
+        message.incarnation = liar.base.incarnation
+        return liar.with_entries(message, liar.last)
+
+    return lie
+
+
+def _misses_in_turns(base, step):
+    links = ((n, i != step % len(base.links)) for i, (n, _) in enumerate(base.links))
+    return {"links": tuple(links)}
+
+
+RESTLESS = {
+    "something new every second": restless(lambda base, step: {"told": step}),
+    "misses its neighbours in turns, ten times a second": restless(_misses_in_turns, 10.0),
+}
+
 LIES = {
     "round 2^62-1": field(round=2**62 - 1),
     "round 2^64-1": field(round=2**64 - 1),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from liars import LIES, Liar
+from liars import LIES, RESTLESS, Liar
 from liars_inside import INSIDE
 from meetings import Carrier, build, cold, distance, make_blocks
 
@@ -15,6 +15,7 @@ FIVE = list("abcde")
 SETTINGS = {"C": 0.1, "tol": 1e-6}
 SHAPES = {"ring": Network.ring, "complete": Network.complete}
 WITH, GONE, WITHOUT = 100, 30, 600  # rounds: lying, until it is given up, and at most after it
+FOREVER = 10_000  # rounds of lying, at most, until the others have settled in spite of it
 TO_SETTLE = 150  # rounds of lying in sums: some of the others have settled by then
 
 
@@ -99,6 +100,34 @@ def test_nobody_is_barred_for_a_neighbour_that_comes_and_goes(lie, identities, h
         carrier.tick()
     assert all(carrier.nodes[name].mail["c"].n_barred for name in "bd")
     assert not any(blamed(carrier.nodes[name], "c") for name in "abde")
+
+
+def settle_beside(carrier, lie):
+    """Have the honest settle without the liar while it goes on."""
+    carrier.meet()
+    carrier.seconds, carrier.is_lying = 0.1, True
+    others = [node for node in carrier.nodes.values() if node.name != "c"]
+    for _ in range(FOREVER):
+        carrier.tick()
+        if all(node.is_settled and node.status()["nodes"] == 4 for node in others):
+            break
+    print(f"{lie:50} {carrier.now:5.0f} s")
+    assert all(node.is_settled and node.status()["gap"] <= SETTINGS["tol"] for node in others)
+    assert not any(blamed(node, "c") for node in others)
+    return others
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("lie", RESTLESS)
+def test_the_others_settle_at_their_own_optimum_beside_one_that_never_rests(
+    lie, shape, identities, honest
+):
+    blocks, best = honest
+    carrier = meeting(SHAPES[shape](FIVE), blocks, identities, "c", RESTLESS[lie])
+    others = settle_beside(carrier, f"{lie} {shape}")
+    assert distance(others, best["c"]) < 1e-2
+    around = [node for node in others if "c" in node.mail]
+    assert all("something new of itself too often" in n.inbox.reasons["c"] for n in around)
 
 
 def test_what_a_liar_makes_happen_in_every_round_is_logged_once_in_a_while(

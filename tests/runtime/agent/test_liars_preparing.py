@@ -15,7 +15,8 @@ from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.agreed import Labelled
 from dtsvm.runtime.agent.node.preparing import PROTOCOL, WAVES
 from dtsvm.runtime.agent.node.spoken import speak
-from dtsvm.runtime.agent.process.agreement import _words
+from dtsvm.runtime.agent.process.agreement import Calls, _words, route
+from dtsvm.runtime.agent.process.transport import Transport
 
 
 def counts_of(change):
@@ -283,3 +284,40 @@ def test_words_that_are_too_long_for_one_message_come_one_after_another(monkeypa
     talk(nodes, network, 150, loss=0.4)
     assert len({json.dumps(one.agreed.to_dict()) for one in nodes.values()}) == 1
     assert most < 2 * longest
+
+
+# Calling to agree anew
+
+
+def test_a_neighbour_that_calls_again_and_again_does_not_use_up_what_the_others_may(caplog):
+    calls = Calls()
+    followed = [calls.is_allowed("liar", float(second)) for second in range(100)]
+    assert sum(followed) == 6
+    assert calls.is_allowed("a", 100.0)
+    assert caplog.records[0].getMessage() == (
+        "Node liar called to agree anew, after 6 calls of its own and 6 of all neighbours within "
+        "the hour; this node goes on as it is. Tell it 'prepare' if you want it to follow."
+    )
+    assert len(caplog.records) == 2
+    assert calls.is_allowed("liar", 3601.0)
+
+
+def test_many_that_call_again_and_again_are_followed_so_often_in_all():
+    calls = Calls()
+    liars = [f"liar{i}" for i in range(10)]
+    assert sum(calls.is_allowed(one, 0.0) for _ in range(10) for one in liars) == 24
+
+
+def test_a_call_is_put_down_to_the_neighbour_that_made_it():
+    network = Network.complete(["a", "b", "c"])
+    nodes = meet(network, {name: table(i) for i, name in enumerate(network.nodes)})
+    talk(nodes, network, 20)
+    node, called = nodes["b"], []
+    links = Transport("b", "127.0.0.1:0", {}, None)
+    hear = route(node, (), links, lambda peer, generation: called.append((peer, generation)))
+    call = wire.Message.FromString(nodes["a"].message("b"))
+    said = json.loads(call.said_settings)
+    call.said_settings = json.dumps({**said, "generation": 1})
+    assert hear("a", call.SerializeToString())
+    assert hear("c", nodes["c"].message("b"))
+    assert called == [("a", 1)]

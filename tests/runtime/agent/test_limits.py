@@ -3,10 +3,11 @@
 import asyncio
 import contextlib
 import os
+import sys
 
 import pytest
 from meetings import make_blocks, make_node
-from test_transport import certified, knock, listening
+from test_transport import certified, knock, listening, until
 
 from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.entry import Entry
@@ -330,6 +331,63 @@ def test_a_new_connection_is_no_new_allowance():
     (first, _), (second, is_paused) = asyncio.run(meet())
     assert first is second
     assert is_paused
+
+
+def said_by_a(network, say):
+    """The stream of a neighbour that talks by hand, as soon as `say` has said enough on it."""
+
+    async def meet():
+        async with listening(network["b"]) as server:
+            context = network["a"].client_context()
+            _, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=context)
+            await until(lambda: server._lines["a"].stream)
+            stream = server._lines["a"].stream
+            await until(lambda: stream._n_beside)  # the handshake has been looked at
+            await say(writer, stream)
+            writer.transport.abort()
+            return stream
+
+    return asyncio.run(meet())
+
+
+ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="no other system tells")
+
+
+@ON_LINUX
+def test_who_sends_a_byte_a_record_is_read_later(network):
+    async def say(writer, stream):
+        writer.write((10_000).to_bytes(4, "big"))
+        while stream.allowance.spend(0.0, asyncio.get_running_loop().time()) == 0.0:
+            for _ in range(100):
+                writer.write(b"x")
+            await asyncio.sleep(0.01)
+
+    stream = said_by_a(network, say)
+    assert stream._read_at > 0.0
+    assert len(stream._buffer) < 10_000
+
+
+@ON_LINUX
+@pytest.mark.parametrize(("n", "size"), [(2000, 100), (20, 300_000)])
+def test_messages_are_not_taken_for_records_without_any(network, n, size):
+    async def say(writer, stream):
+        before = stream._n_beside
+        for _ in range(n):
+            writer.write(frame(bytes(size)))
+        await until(lambda: stream._n_fair >= n * (size + 4))
+        stream.charge_records()
+        assert stream._n_beside <= before + 44
+
+    said_by_a(network, say)
+
+
+@ON_LINUX
+def test_a_neighbour_that_does_not_read_what_tls_answers_is_cut_off(network):
+    async def say(writer, stream):
+        stream.transport.get_write_buffer_size = lambda: 10**9
+        await until(lambda: not stream.is_open)
+
+    assert said_by_a(network, say).why == "it does not read what it is told"
 
 
 def test_no_two_entries_make_a_roster_too_long_for_a_message():

@@ -1,5 +1,6 @@
 import asyncio
 import contextlib
+import dataclasses
 import math
 
 import pytest
@@ -8,7 +9,12 @@ from meetings import make_blocks, make_node
 from dtsvm.errors import NetworkError
 from dtsvm.runtime.agent.process.credentials import Credentials
 from dtsvm.runtime.agent.process.transport import Transport
-from dtsvm.runtime.agent.site.certificates import make_authority, make_certificate
+from dtsvm.runtime.agent.site.certificates import (
+    make_authority,
+    make_certificate,
+    read_revoked,
+    revoke,
+)
 
 
 def certified(folder, name):
@@ -196,6 +202,40 @@ def test_who_connects_again_and_again_does_not_cut_off_the_connection_that_is_he
     assert kept
     assert why == "there is a newer connection"
     assert set(heard) == {("a", b"hello"), ("a", b"more")}
+
+
+def test_a_thief_of_a_key_that_keeps_talking_gives_way_once_its_certificate_is_revoked(tmp_path):
+    make_authority(tmp_path, "ours")
+    stolen, ours = certified(tmp_path, "a"), certified(tmp_path, "b")
+    (tmp_path / "a").rename(tmp_path / "stolen")
+    fresh = certified(tmp_path, "a")
+    revoked = read_revoked(revoke(tmp_path, [tmp_path / "stolen" / "node.pem"]), ours.ca)
+
+    async def meet():
+        heard = []
+        async with listening(ours, lambda *got: heard.append(got[1])) as server:
+            thief = await connected("a", stolen, server)
+            await until(lambda: heard)
+            line = server._lines["a"]
+            line.heard_at = math.inf  # it talks all the time
+            true = await connected("a", fresh, server)
+            true.send("b", b"it is me")
+            await until(lambda: server.refused >= 2)
+            assert b"it is me" not in heard
+            taken = line.stream
+            server.renew(dataclasses.replace(ours, revoked=revoked))
+            await until(lambda: b"it is me" in heard)
+            heard.clear()
+            thief.send("b", b"it is not")
+            true.send("b", b"more")
+            await until(lambda: b"more" in heard)
+            for one in (thief, true):
+                await one.stop()
+        return heard, taken.why
+
+    heard, why = asyncio.run(meet())
+    assert b"it is not" not in heard
+    assert why == "its certificate is good no more"
 
 
 def test_a_neighbour_whose_connection_has_ended_is_let_in_at_once(network):

@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 
 from dtsvm.runtime.agent.node.identity import Identity
 
-__all__ = ["NO_ROWS", "Entry", "Statement"]
+__all__ = ["NO_ROWS", "Entry", "Owner", "Statement"]
 
 NO_ROWS = -100  # what an agent without rows says of its weight, as a power of two
 
 ELSEWHERE = 0.1  # what it counts that a node hears another, or hears it no more
 Statement = tuple[str, str, int, bool]  # two tasks, how often that was said, do they train together
+Owner = tuple[str, bytes]  # a name and a certificate
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,11 @@ class Entry:
     def age(self) -> tuple[int, int]:
         """What makes one entry newer than another."""
         return self.incarnation, self.sequence
+
+    @property
+    def owner(self) -> Owner:
+        """Who is to blame for it: of a stolen certificate the thief, not the site with another."""
+        return self.name, self.certificate
 
     @property
     def count(self) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from dtsvm.runtime.agent.node.entry import Entry
-from dtsvm.runtime.agent.node.mail import CALMING, MOST_RESTLESS, Mail
-from dtsvm.runtime.agent.node.quota import Quota
+from dtsvm.runtime.agent.node.entry import Entry, Owner
+from dtsvm.runtime.agent.node.mail import Mail
 from dtsvm.runtime.agent.node.roster import Roster
+from dtsvm.runtime.agent.node.unrest import CALMING, MOST_RESTLESS, Unrest
 
 __all__ = ["Hearsay"]
 
@@ -29,9 +29,10 @@ class Hearsay:
     A node is not believed here and at a neighbour alike while a list of revoked certificates is at
     one of the two only, or a clock is wrong. Then rosters differ, and no sum over the network ends.
 
-    What a neighbour says of itself too often bars it (`Mail.unrest`). What it passes on may be
-    another's doing: that is taken over as often as that other could say it here itself, and when
-    it rests all have its last word.
+    Who says something new of itself too often is barred by its neighbours, each for itself. What
+    they pass on they have borne themselves: twice as much is taken over at once, and then so much a
+    second, in case somebody is in league with a restless node; when that rests all have its last
+    word. To hold it longer would part those who have taken it over from those who have not.
 
     Parameters
     ----------
@@ -41,18 +42,51 @@ class Hearsay:
         Whom it believes.
     mail : dict of str to Mail
         Its neighbours.
+    is_at_rest : callable
+        Whether the node has settled.
     """
 
     node: str
     roster: Roster
     mail: Mapping[str, Mail]
+    is_at_rest: Callable[[], bool] = lambda: False
     most: float = MOST_RESTLESS  # changes of another node at once
     calming: float = CALMING  # changes a second after that
     _differ: dict[tuple[str, str, str], tuple[float, float]] = field(default_factory=dict)
-    _unrest: dict[str, Quota] = field(default_factory=dict)
+    _unrest: dict[Owner, Unrest] = field(default_factory=dict)
+    _ages: dict[Owner, tuple[int, int]] = field(default_factory=dict)  # of entries counted last
     _held: dict[str, tuple[str, float]] = field(default_factory=dict)  # by whom passed on, when
 
     # Who never rests
+
+    def rest(self, entry: Entry, now: float) -> float:
+        """Count what a neighbour says of itself; return for how long it is barred, if it is."""
+        known = self.roster.entries.get(entry.name)
+        if known is not None and not entry.is_newer_than(known):
+            return 0.0
+        return self._blame(entry.owner, self._weigh(entry, known), now)
+
+    def back(self, peer: str, now: float) -> float:
+        """Count that a neighbour is heard which was not; return for how long it is barred, if so.
+
+        Who falls silent and comes back again and again says nothing new of itself. All its
+        neighbours do, and would be blamed for it by theirs.
+        """
+        known = self.roster.entries.get(peer)
+        return self._blame(known.owner, 1.0, now) if known else 0.0
+
+    def _blame(self, owner: Owner, weight: float, now: float) -> float:
+        unrest = self._unrest.setdefault(owner, Unrest(self.most, self.calming))
+        if unrest.allows(weight, now, is_at_rest=self.is_at_rest()):
+            return 0.0
+        return unrest.seconds(now)
+
+    def _weigh(self, entry: Entry, known: Entry | None) -> float:
+        """How much somebody is to blame for what it says; for its first word, not at all."""
+        self._unrest.setdefault(entry.owner, Unrest(self.most, self.calming))
+        is_first = self._ages.get(entry.owner) in (None, entry.age)
+        self._ages[entry.owner] = entry.age
+        return float(not is_first) if known is None else entry.restlessness(known, self.node)
 
     def fair(self, peer: str, entries: Iterable[Entry], now: float) -> list[Entry]:
         """Return the entries that are taken over: of another node only so often something new."""
@@ -60,10 +94,11 @@ class Hearsay:
 
     def _is_fair(self, peer: str, entry: Entry, now: float) -> bool:
         known = self.roster.entries.get(entry.name)
-        if entry.name in (peer, self.node) or known is None or not entry.is_newer_than(known):
+        is_old = known is not None and not entry.is_newer_than(known)
+        if entry.name in (peer, self.node) or is_old:
             return True
-        unrest = self._unrest.setdefault(entry.name, Quota(self.most, self.calming))
-        if unrest.allows(entry.restlessness(known, self.node), now):
+        weight, unrest = self._weigh(entry, known), self._unrest[entry.owner]
+        if unrest.bears(weight, now, is_at_rest=self.is_at_rest()):
             return True
         self._held[entry.name] = peer, now
         return False

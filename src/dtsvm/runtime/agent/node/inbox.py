@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from dtsvm.kernel import boxes
 from dtsvm.runtime.agent.node.entry import Entry
 from dtsvm.runtime.agent.node.hearsay import Hearsay
 from dtsvm.runtime.agent.node.holdings import Holding
@@ -56,6 +57,8 @@ class Inbox:
         Whose signatures are believed.
     remember : callable
         Called with what the others remember of the node itself.
+    post : Post
+        Where it is noted whether the node has settled.
     """
 
     node: str
@@ -68,12 +71,13 @@ class Inbox:
     sums: Summing
     holdings: dict[str, Holding]
     mail: dict[str, Mail]
+    post: boxes.Post
     refused: Counter[str] = field(default_factory=Counter)
     reasons: dict[str, str] = field(default_factory=dict)  # the last one, by neighbour
     logged_at: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.hearsay = Hearsay(self.node, self.roster, self.mail)
+        self.hearsay = Hearsay(self.node, self.roster, self.mail, lambda: self.post.is_settled)
 
     @property
     def most_bytes(self) -> int:
@@ -140,6 +144,7 @@ class Inbox:
         return ": " + ", ".join(found[:20]) if found else ""
 
     def _keep(self, peer: str, message: Any, news: News, now: float) -> bool:
+        self._check_stay(peer, now)
         roster: list[Entry] = []
         if message.HasField("roster"):
             roster, left_out = read_roster(message.roster, self.network, self.identity)
@@ -180,14 +185,19 @@ class Inbox:
 
     def _check_rest(self, peer: str, entry: Entry, now: float) -> None:
         """Bar who says something new of itself all the time: the others would never settle."""
-        known = self.roster.entries.get(peer)
-        if known is None or not entry.is_newer_than(known):
-            return
-        if not self.mail[peer].unrest.allows(entry.restlessness(known, self.node), now):
-            seconds = self.mail[peer].bar(now)
+        seconds = self.hearsay.rest(entry, now)
+        if seconds:
+            self.mail[peer].bar(now, seconds)
             raise Refused(
                 f"it says something new of itself too often; it is barred for {seconds:.0f} s"
             )
+
+    def _check_stay(self, peer: str, now: float) -> None:
+        """Bar who falls silent and comes back all the time."""
+        seconds = self.hearsay.back(peer, now) if self.mail[peer].heard_at is None else 0.0
+        if seconds:
+            self.mail[peer].bar(now, seconds)
+            raise Refused(f"it comes and goes too often; it is barred for {seconds:.0f} s")
 
     def _check_begun(self, peer: str, message: Any, entries: list[Entry]) -> bool:
         """Refuse a start of which a neighbour's own entry does not tell; return whether it has one.

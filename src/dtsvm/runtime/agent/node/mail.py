@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from dtsvm.kernel import boxes
-from dtsvm.runtime.agent.node.quota import Quota
 from dtsvm.runtime.agent.node.refuse import News, Refused
 
 __all__ = ["MOST_ODD", "Mail"]
 
 BAR_SECONDS, MOST_BAR_SECONDS = 10.0, 3600.0
-MOST_RESTLESS, CALMING = 100.0, 1.0  # changes of what it says of itself: at once, and a second
 MOST_ODD = 30  # after a change the network's bounds may be new to a neighbour
 
 
@@ -25,13 +23,13 @@ class Mail(boxes.Box):
         self.newest, self.heard_at, self.is_settled = newest, heard_at, is_settled
         self.incarnation = -1
         self.n_barred = 0
-        self.unrest = Quota(MOST_RESTLESS, CALMING)  # what it said of itself that was new
 
-    def bar(self, now: float) -> float:
-        """Hear a neighbour no more for a while, the longer the more often; return how long."""
-        seconds = min(BAR_SECONDS * 2.0**self.n_barred, MOST_BAR_SECONDS)
+    def bar(self, now: float, seconds: float | None = None) -> float:
+        """Hear a neighbour no more for so long, or the longer the more often; return how long."""
+        if seconds is None:
+            seconds = min(BAR_SECONDS * 2.0**self.n_barred, MOST_BAR_SECONDS)
         self.n_barred += 1
-        self.n_odd, self.unrest = 0, Quota(MOST_RESTLESS, CALMING)
+        self.n_odd = 0
         self.barred_until = now + seconds
         self.forget()
         return seconds

@@ -72,7 +72,7 @@ class Node(Answers):
         shared = json.dumps({**asdict(self.settings), **told}, sort_keys=True)
         self.inbox = Inbox(
             self.name, self.network, shared, self.n_features + 1, self.identity,
-            self.presence.remember, self.roster, self.sums, self.holdings, self.mail,
+            self.presence.remember, self.roster, self.sums, self.holdings, self.mail, self.post,
         )  # fmt: skip
         self.outbox = Outbox(self.name, self.network, shared, self.roster, self.sums, self.post)
         self.refused = self.inbox.refused

@@ -26,9 +26,17 @@ class Quota:
         self.most, self.pace = most, pace
         self._done = self._at = 0.0
 
+    def done(self, now: float) -> float:
+        """How much of what was done is not forgotten yet."""
+        return max(self._done - self.pace * max(now - self._at, 0.0), 0.0)
+
+    def count(self, weight: float, now: float) -> None:
+        """Count what is done once more."""
+        self._done, self._at = self.done(now) + weight, now
+
     def allows(self, weight: float, now: float) -> bool:
         """Count what is done once more; return whether that is little enough, else it is not."""
-        left = max(self._done - self.pace * max(now - self._at, 0.0), 0.0)
-        is_little = left + weight <= self.most
-        self._done, self._at = left + weight if is_little else left, now
+        is_little = self.done(now) + weight <= self.most
+        if is_little:
+            self.count(weight, now)
         return is_little

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from dtsvm.runtime.agent.node.entry import Entry
 from dtsvm.runtime.agent.node.node import Node
-from dtsvm.runtime.agent.node.quota import Quota
+from dtsvm.runtime.agent.node.unrest import Unrest
 
 __all__ = ["Restarts"]
 
@@ -23,7 +23,7 @@ class Restarts:
 
     _entries: dict[str, Entry] = field(default_factory=dict)
     _present: frozenset[str] = frozenset()
-    _unrest: dict[str, Quota] = field(default_factory=dict)
+    _unrest: dict[str, Unrest] = field(default_factory=dict)
 
     @staticmethod
     def hold(node: Node) -> None:
@@ -40,9 +40,8 @@ class Restarts:
                 changed[name] = entries[name].restlessness(known[name], node.name)
         self._entries, self._present = entries, present
         for name in sorted(changed.keys() & node.mail.keys()):
-            unrest = self._unrest.setdefault(name, Quota(MOST, 1.0 / SECONDS))
+            unrest = self._unrest.setdefault(name, Unrest(MOST, 1.0 / SECONDS))
             if not unrest.allows(changed[name], now):
-                del self._unrest[name]
-                seconds = node.mail[name].bar(now)
+                seconds = node.mail[name].bar(now, unrest.seconds(now))
                 words = f"it makes all choose anew too often; it is barred for {seconds:.0f} s"
                 node.inbox.complain(name, words, now)

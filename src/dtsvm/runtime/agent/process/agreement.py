@@ -14,6 +14,7 @@ from dtsvm.errors import DtsvmError
 from dtsvm.runtime.agent.node.agreed import Agreed
 from dtsvm.runtime.agent.node.names import plain
 from dtsvm.runtime.agent.node.preparing import Preparing, is_preparing
+from dtsvm.runtime.agent.node.seldom import Seldom
 from dtsvm.runtime.agent.node.timing import Timing
 from dtsvm.runtime.agent.process.asking import Beside
 from dtsvm.runtime.agent.process.control import listen
@@ -27,7 +28,7 @@ GAP_SECONDS = 0.05  # between messages while there is something to do
 LOG_SECONDS, AGAIN_SECONDS = 5.0, 60.0  # between lines about new things, and the same one
 MOST_WORDS = 1000
 ASK_SECONDS = 2.0
-MOST_CALLS, CALL_SECONDS = 6, 3600.0  # of neighbours that want to agree anew
+MOST_CALLS, MOST_IN_ALL, CALL_SECONDS = 6, 24, 3600.0  # of a neighbour to agree anew, and of all
 
 
 async def agree(
@@ -114,11 +115,12 @@ def route(
     preparing: Preparing | None,
     beside: Sequence[Beside],
     transport: Transport,
-    anew: Callable[[int], object],
+    anew: Callable[[str, int], object],
 ) -> Callable[[str, bytes], bool]:
     """Return what takes messages while a node trains that are not about that; whether it did.
 
-    Latecomers are told what is agreed; `anew` is called when a neighbour calls to agree anew.
+    Latecomers are told what is agreed; `anew` is called when a neighbour calls to agree anew, with
+    its name and the generation.
     """
 
     def hear(peer: str, data: bytes) -> bool:
@@ -134,9 +136,10 @@ def route(
                 return True
         if preparing is None or not is_preparing(data):
             return False
+        preparing.called = 0  # what another called for is not this one's doing
         preparing.hear(peer, data)
         if preparing.called > preparing.generation:
-            anew(preparing.called)
+            anew(peer, preparing.called)
         elif preparing.owes(peer):
             transport.send(peer, preparing.message(peer))
         return True
@@ -154,26 +157,29 @@ async def ask_generations(preparing: Preparing, transport: Transport) -> None:
 
 
 class Calls:
-    """Counts how often neighbours call a node to agree anew: more than so often is refused."""
+    """Counts how often neighbours call a node to agree anew: more than so often is refused.
+
+    Each has its own share, so that one of them does not use up what the others may.
+    """
 
     def __init__(self) -> None:
-        self._at: list[float] = []
-        self._said_at = float("-inf")
+        self._at: list[tuple[float, str]] = []
+        self._often = Seldom()
 
-    def is_allowed(self) -> bool:
+    def is_allowed(self, peer: str, now: float) -> bool:
         """Whether one more call is followed; that it is not is said once in a while."""
-        now = time.monotonic()
-        self._at = [then for then in self._at if now - then < CALL_SECONDS]
-        if len(self._at) < MOST_CALLS:
-            self._at.append(now)
+        self._at = [one for one in self._at if now - one[0] < CALL_SECONDS]
+        n_mine = sum(who == peer for _, who in self._at)
+        if n_mine < MOST_CALLS and len(self._at) < MOST_IN_ALL:
+            self._at.append((now, peer))
             return True
-        if now - self._said_at > CALL_SECONDS / 60:
-            self._said_at = now
+        if self._often.is_worth_a_line(now):
             log.warning(
-                "Neighbours called to agree anew %d times within the hour; this node goes on as it "
-                "is. Tell it 'prepare' if you want it to follow.",
-                MOST_CALLS,
-            )
+                "Node %s called to agree anew, after %d calls of its own and %d of all neighbours "
+                "within the hour; this node goes on as it is. Tell it 'prepare' if you want it to "
+                "follow.",
+                peer, n_mine, len(self._at),
+            )  # fmt: skip
         return False
 
 

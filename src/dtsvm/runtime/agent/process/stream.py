@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import sys
 from collections.abc import Callable
 
-__all__ = ["Allowance", "Limits", "Stream"]
+__all__ = ["SHARE", "Allowance", "Limits", "Stream"]
 
 LENGTH = 4  # bytes before every message, the highest first
 BURST_SECONDS = 2.0
 MOST_WAIT_SECONDS = 10.0  # an honest neighbour may ask for what takes long, once
 SHARE = 4.0  # seconds that a neighbour waits for each that its messages take to be understood
+MOST_UNREAD = 1_000_000  # bytes that wait to be written, beside messages
+RECORD_BYTES, FULL_RECORD = 22, 16_384  # what a TLS record adds, and the most that it carries
+EMPTY_SECONDS = 1e-4  # that a record takes which is for no message, if it has new keys made
+# Where Linux says how many bytes a connection has received: in `struct tcp_info`.
+RECEIVED = slice(128, 136)
 
 
 class Limits:
@@ -88,6 +95,9 @@ class Stream(asyncio.Protocol):
         self._awaited = LENGTH  # bytes in it, before there is more to do
         self.allowance = Allowance(asyncio.get_running_loop().time())  # until it is known who it is
         self.work = 0.0  # seconds that were spent on its messages, since it was last read
+        self._n_fair = 0  # bytes that were received for messages, with what TLS adds to each
+        self._n_beside = 0  # bytes that were received beside them when that was last looked at
+        self._read_at = 0.0  # when it is read again
 
     # Called by the event loop
 
@@ -157,14 +167,22 @@ class Stream(asyncio.Protocol):
         """Read on only when what was read had been fairly said."""
         loop, limits = asyncio.get_running_loop(), self.limits
         cost = n_messages / limits.messages_per_second + n_bytes / limits.bytes_per_second
+        self._n_fair += n_bytes + RECORD_BYTES * n_messages
         wait = self.allowance.spend(cost + SHARE * self.work, loop.time())
         self.work = 0.0
         if wait and self.is_open:
-            self.transport.pause_reading()
-            loop.call_later(wait, self._read_on)
+            self._wait(wait)
+
+    def _wait(self, seconds: float) -> None:
+        """Read nothing for so long, or as long as was said before."""
+        loop = asyncio.get_running_loop()
+        self._read_at = max(self._read_at, loop.time() + seconds)
+        self.transport.pause_reading()
+        loop.call_at(self._read_at, self._read_on)
 
     def _read_on(self) -> None:
-        if self.is_open and not self.transport.is_closing():
+        is_time = asyncio.get_running_loop().time() >= self._read_at
+        if is_time and self.is_open and not self.transport.is_closing():
             self.transport.resume_reading()
 
     # Called by the transport
@@ -173,6 +191,38 @@ class Stream(asyncio.Protocol):
         """Hand out messages from now on."""
         self.is_admitted = True
         self._empty()
+
+    def spend(self, seconds: float) -> None:
+        """Count what takes time beside messages."""
+        wait = self.allowance.spend(seconds, asyncio.get_running_loop().time())
+        if wait:
+            self._wait(wait)
+
+    def charge_records(self) -> None:
+        """Count what came and was for no message: it takes time too, and nothing else shows it.
+
+        A message is written as one record, or as full ones. Who sends many small records, empty
+        ones or new keys is known by how many bytes there were. TLS answers some of that by itself;
+        if the other end does not read the answers they pile up here.
+        """
+        if not self.is_open or self.transport.is_closing():
+            return
+        fair = self._n_fair + self._n_fair // (FULL_RECORD // RECORD_BYTES)
+        beside = self._n_received(fair) - fair
+        if self._n_beside:
+            n_records = max(beside - self._n_beside, 0) / RECORD_BYTES
+            self.spend(SHARE * EMPTY_SECONDS * n_records)
+        self._n_beside = max(beside, self._n_beside)  # at first that is the handshake
+        if self.transport.get_write_buffer_size() > MOST_UNREAD + 2 * self.limits.most_bytes:
+            self.close("it does not read what it is told")
+
+    def _n_received(self, otherwise: int) -> int:
+        """How many bytes came over the connection, if the system tells."""
+        line = self.transport.get_extra_info("socket")
+        if line is None or not sys.platform.startswith("linux"):
+            return otherwise
+        told = line.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, RECEIVED.stop)
+        return int.from_bytes(told[RECEIVED], sys.byteorder)
 
     def write(self, data: bytes) -> None:
         """Write a message."""

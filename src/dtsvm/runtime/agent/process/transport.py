@@ -25,7 +25,7 @@ from dtsvm.runtime.agent.node.names import plain, shown
 from dtsvm.runtime.agent.node.seldom import Seldom
 from dtsvm.runtime.agent.process.credentials import Credentials
 from dtsvm.runtime.agent.process.door import Door
-from dtsvm.runtime.agent.process.stream import Allowance, Limits, Stream
+from dtsvm.runtime.agent.process.stream import SHARE, Allowance, Limits, Stream
 
 __all__ = ["Transport", "is_loopback"]
 
@@ -35,6 +35,8 @@ HANDSHAKE_SECONDS = 5.0
 FIRST_BYTE = b"\x16"  # of a TLS handshake, in every version
 LIVELY = 0.5  # of a lease: a connection that was heard since then is not replaced
 WAIT_SECONDS = 0.02  # between looks whether somebody said who it is
+CHARGE_SECONDS = 0.25  # between looks at what else comes than messages
+CONNECT_SECONDS = SHARE * CHARGE_SECONDS  # what it may have taken over the last connection unseen
 WRITE_AHEAD = 1_000_000  # bytes written to a connection before messages wait
 
 
@@ -97,6 +99,7 @@ class Transport:
         self._lines = {neighbour: _Line() for neighbour in neighbours}
         self._door: Door | None = None
         self._is_stopped = False
+        self._charging: asyncio.Task[None] | None = None
 
     def _check_address(self, address: str) -> None:
         if self.credentials is None and not is_loopback(address):
@@ -118,6 +121,7 @@ class Transport:
                 "Is another agent running?"
             ) from error
         self.port = self._door.port
+        self._charging = asyncio.create_task(self._charge_records())
         for neighbour in self.neighbours:
             self._dial_if_lower(neighbour)
 
@@ -148,6 +152,7 @@ class Transport:
         """Close every connection."""
         self._is_stopped = True  # a cancellation can get lost in `wait_for` (Python 3.11)
         tasks = [line.dialler for line in self._lines.values() if line.dialler]
+        tasks += [self._charging] if self._charging else []
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -193,6 +198,7 @@ class Transport:
         line = self._lines[peer]
         old, line.stream, stream.peer = line.stream, stream, peer
         line.allowance = stream.allowance = line.allowance or stream.allowance
+        stream.spend(CONNECT_SECONDS)
         if old is not None and old is not stream:
             old.close("there is a newer connection")
         stream.on_writable = lambda: self._write(line)
@@ -221,6 +227,15 @@ class Transport:
         line = self._lines.get(peer)
         if line is not None and line.stream is not None:
             line.stream.work += seconds
+
+    async def _charge_records(self) -> None:
+        """Look now and then what neighbours make TLS do that no message shows."""
+        while not self._is_stopped:
+            for line in list(self._lines.values()):
+                if line.stream is not None:
+                    with contextlib.suppress(OSError):
+                        line.stream.charge_records()
+            await asyncio.sleep(CHARGE_SECONDS)
 
     def _believe(self, stream: Stream, data: bytes) -> bool:
         """Without certificates, believe the first message's sender."""

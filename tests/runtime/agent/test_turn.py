@@ -86,7 +86,7 @@ def test_a_round_in_one_go_has_the_bits_of_four_steps(shape, given_settings, tas
     for name, node in hasty.nodes.items():
         assert node.state.age == plain.nodes[name].state.age
         assert node.residual == plain.nodes[name].residual
-        assert node.certifier.n_rounds + node._quiet.n == plain.nodes[name].certifier.n_rounds
+        assert node.certifier.n_rounds + node._quick.quiet.n == plain.nodes[name].certifier.n_rounds
 
 
 @settings(max_examples=10)
@@ -133,6 +133,6 @@ def test_whatever_happens_beside_rounds_ends_the_hurry(what):
     node = carrier.nodes["a"]
     for _ in range(3):
         carrier.tick()
-    assert node._quiet.n > 0
+    assert node._quick.quiet.n > 0
     changes()[what](node)
     assert node.turn(carrier.now) is None

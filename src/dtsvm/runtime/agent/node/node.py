@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 from dtsvm.kernel import boxes, compiled
 from dtsvm.rounds.agreement import revise, take_snapshot
 from dtsvm.runtime.agent.node.adapt import adapt
-from dtsvm.runtime.agent.node.answers import Answers
 from dtsvm.runtime.agent.node.apart import Apart
 from dtsvm.runtime.agent.node.balance import Balancer
 from dtsvm.runtime.agent.node.bounds import Bounds
@@ -35,24 +34,24 @@ from dtsvm.runtime.agent.node.certifier import Certifier
 from dtsvm.runtime.agent.node.handover import Handover
 from dtsvm.runtime.agent.node.inbox import Inbox
 from dtsvm.runtime.agent.node.mail import MOST_ODD
-from dtsvm.runtime.agent.node.outbox import ROUND_TAG, Outbox
+from dtsvm.runtime.agent.node.outbox import Outbox
 from dtsvm.runtime.agent.node.pack import Packer, Pieces
 from dtsvm.runtime.agent.node.pattern import Letter
+from dtsvm.runtime.agent.node.quick import Quick
 from dtsvm.runtime.agent.node.scaling import Scaler
 from dtsvm.runtime.agent.node.seldom import Seldom
 from dtsvm.runtime.agent.node.summing import Summing
 from dtsvm.runtime.agent.node.timing import Timing
+from dtsvm.runtime.agent.node.waking import Waking
 
 __all__ = ["Node", "Timing"]
 
 log = logging.getLogger(__name__)
 Floats = NDArray[np.float64]
 MOST_LEAD = 1000  # rounds that a change of the network may be ahead of a node to be believed
-MOST_WAITING = 20  # rounds that a neighbour may go on beside a settled node
-FAR = 4.0  # residuals at which a settled node goes on, beside that at which it was calm
 
 
-class Node(Answers):
+class Node(Waking):
     """One node of the network; its parameters are those of `Member`."""
 
     def __post_init__(self) -> None:
@@ -76,7 +75,9 @@ class Node(Answers):
         )  # fmt: skip
         self.outbox = Outbox(self.name, self.network, shared, self.roster, self.sums, self.post)
         self.refused = self.inbox.refused
-        self._quiet = boxes.Quiet(self.post, self.state, self.sums, self.tell)
+        quiet = boxes.Quiet(self.post, self.state, self.sums, self.tell)
+        known = self.certifier, self.balancer, self.presence, self.ends, self.outbox
+        self._quick = Quick(quiet, self.post, *known)
         self._begin_counting()
 
     def _begin_counting(self) -> None:
@@ -100,7 +101,7 @@ class Node(Answers):
 
     def _adapt(self) -> None:
         """Rebuild links and global numbers after the roster changed."""
-        self._count_quiet()
+        self._quick.count()
         teams = adapt(self.name, self.roster, self.holdings, self.ends, self.personal)
         self.sums.begin(teams)
         self.post.begun = self.sums.begun
@@ -178,29 +179,10 @@ class Node(Answers):
         if self._coming:
             self._told = self._packer.measured(self._coming, self._age, self.balancer.wants)
         messages = self._messages(self._told)
-        if not self._coming and self.post.calm < self._width and self.residual < inf:
-            self._expect_quiet()
+        if not self._coming:
+            ages = self._changed_in, self._snapshot_at
+            self._quick.expect(self.now, ages, self._width, self._bounds)
         return messages
-
-    def _expect_quiet(self) -> None:
-        """Say for how long rounds have nothing but numbers."""
-        post, quiet, age, steps = self.post, self._quiet, self._age, self.ends.steps
-        self._count_quiet()
-        n = min(self.certifier.n_idle, self.balancer.next_age - age - 1, self._snapshot_at - age)
-        is_waiting = self.certifier.is_waiting(self.now) or self.balancer.is_waiting(self.now)
-        if n > 0 and steps and not is_waiting:
-            quiet.expect(
-                (int(min(post.round + n, post.last)), self.timing.evict_seconds),
-                (self._width, self.certifier.residual_tol),
-                (-self._changed_in, self.presence.announced),
-                (self.ends.ways, self._bounds),
-                steps,
-                self.outbox.frames,
-            )
-
-    def _count_quiet(self) -> None:
-        self.certifier.n_rounds += self._quiet.n
-        self._quiet.n = 0
 
     def turn(self, now: float) -> dict[str, bytes] | None:
         """Finish a round and begin the next in one go; None if something else is due first.
@@ -208,7 +190,7 @@ class Node(Answers):
         All have been heard that are waited for. It is `finish`, then `begin`, bit for bit.
         """
         self.now = now
-        return self._quiet.turn(now, ROUND_TAG)
+        return self._quick.turn(now)
 
     def hello(self, now: float) -> dict[str, bytes]:
         """Return a sign of life for every neighbour, with the last values."""
@@ -258,7 +240,7 @@ class Node(Answers):
         else:
             post.count_calm()
         is_calm = (post.calm > self._width or self.veil.is_noisy) and self._is_calm
-        self._count_quiet()
+        self._quick.count()
         self.certifier.look(is_calm, now + self.timing.round_seconds)
         post.is_settled = is_calm and self._is_at_rest
 
@@ -408,29 +390,7 @@ class Node(Answers):
             self._announce(now)
         return True
 
-    def _look_up(self, peer: str) -> None:
-        """Go on, though settled, if what a neighbour says asks for that."""
-        if self.certifier.is_called or self._is_far(peer):
-            self.certifier.doubt()
-            self._wake()
-            return
-        mail = self.mail[peer]
-        if not mail.is_settled and mail.newest > self.round + MOST_WAITING:
-            self._wake()  # at a new level it waits for newer values
-
     @property
     def _has_news(self) -> bool:
         """Whether a total has come that changes what is computed."""
         return self.balancer.has_news or self.scaler.has_news or self.handover.has_news
-
-    def _is_far(self, peer: str) -> bool:
-        """Whether values that came while settled are not those that this node settled with.
-
-        Two nodes may settle apart while the link between them is cut; the first sign of life
-        after it heals has to wake them.
-        """
-        mail = self.mail[peer]
-        news = mail.letters.get(mail.newest)
-        if self.state.is_stale or news is None or self.veil.is_noisy:
-            return False
-        return self.ends.distance(peer, news) > FAR * self.certifier.residual_tol

@@ -9,6 +9,10 @@ READY := $(VENV)/.ready
 help:  ## What can be done here
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
+# Hundreds of processes import the same modules: where Python was told to keep no bytecode, each of
+# them would compile scipy and scikit-learn anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 # What is imported is compiled then: most of what is installed never is.
 PIP := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.multiclass import check_classification_targets
 
 from dtsvm.errors import DataError, did_you_mean
 
@@ -104,7 +103,7 @@ def find_labels(y: NDArray[Any], what: tuple[list[Any], NDArray[np.int64]]) -> l
     is_mixed = y.dtype == object and len(tasks) > 1  # each task may have labels of its own kind
     if len(y) and not is_mixed and not are_labels(y):
         _refuse_some_text(y, np.arange(len(y)))
-        check_classification_targets(y)
+        _check_targets(y)
     if len(tasks) > 1 and (pair := _pair(y)):
         return _labels_of_pair(y == pair[-1], what, pair)
     found = []
@@ -113,9 +112,16 @@ def find_labels(y: NDArray[Any], what: tuple[list[Any], NDArray[np.int64]]) -> l
         if is_mixed and len(mine):
             _refuse_some_text(mine, np.flatnonzero(index == t))
             mine = np.array(mine.tolist())
-            check_classification_targets(mine)
+            _check_targets(mine)
         found.append(distinct(mine))
     return found
+
+
+def _check_targets(y: NDArray[Any]) -> None:
+    """Refuse values that are no labels, in scikit-learn's words."""
+    from sklearn.utils.multiclass import check_classification_targets  # slow to load, seldom needed
+
+    check_classification_targets(y)
 
 
 def _refuse_some_text(labels: NDArray[Any], rows: NDArray[np.int64]) -> None:

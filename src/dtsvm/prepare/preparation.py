@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
@@ -13,12 +12,11 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dtsvm.data import Records, frame_records
-from dtsvm.data.records import unit_of
-from dtsvm.errors import DataError, ParameterError, StrangeRowsWarning
+from dtsvm.errors import DataError
 from dtsvm.prepare.agree import agreeing, run_together
-from dtsvm.prepare.encode import Encoded, encode, require_columns
-from dtsvm.prepare.plan import Plan, apply_plan, apply_sparsely
-from dtsvm.prepare.strange import other_levels, other_units
+from dtsvm.prepare.encode import encode
+from dtsvm.prepare.plan import Plan
+from dtsvm.prepare.prepared import Prepared, check_parameters
 
 __all__ = ["Preparation"]
 
@@ -106,19 +104,8 @@ class Preparation(TransformerMixin, BaseEstimator):
         Warns, with a `StrangeRowsWarning`, of columns that seem to be in another unit or to have
         other categories than those trained on.
         """
-        check_is_fitted(self, "plan_")
-        records = X if isinstance(X, Records) else frame_records(X, only=True)
-        if isinstance(X, np.ndarray) and X.shape[1] > self.n_features_in_:  # it has no names
-            raise DataError(
-                f"X has {X.shape[1]} columns, but features are made of {self.n_features_in_}. Give "
-                "these alone, or a data frame."
-            )
-        rows = _read(self.plan_, records, self.missing_columns)
-        for find in (other_units, other_levels):
-            said = find(self.plan_, rows, records.table)
-            if said:
-                warnings.warn(said, StrangeRowsWarning, stacklevel=3)
-        return apply_sparsely(self.plan_, rows) if self.sparse else apply_plan(self.plan_, rows)
+        # Above it are this method, scikit-learn's that surrounds it, and who called that.
+        return self._prepared().transform(X, stacklevel=4)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the features' names."""
@@ -127,24 +114,16 @@ class Preparation(TransformerMixin, BaseEstimator):
 
     def to_dict(self) -> dict[str, Any]:
         """Return a fitted preparation as plain JSON values."""
-        check_is_fitted(self, "plan_")
-        return {
-            "min_count": self.min_count,
-            "missing_columns": self.missing_columns,
-            "sparse": self.sparse,
-            **self.plan_.to_dict(),
-        }
+        return self._prepared().to_dict()
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Preparation:
         """Read what `to_dict` wrote."""
-        made = cls(
-            min_count=content.get("min_count", 10),
-            missing_columns=content.get("missing_columns", "refuse"),
-            sparse=bool(content.get("sparse", False)),
-        )
-        made.check()
-        return made._keep(Plan.from_dict(content))
+        made = Prepared.from_dict(content)
+        return cls.from_plan(
+            made.plan, min_count=made.min_count, missing_columns=made.missing_columns,
+            sparse=made.sparse,
+        )  # fmt: skip
 
     @classmethod
     def from_plan(cls, plan: Plan, **parameters: Any) -> Preparation:
@@ -165,34 +144,11 @@ class Preparation(TransformerMixin, BaseEstimator):
 
     def check(self) -> None:
         """Refuse parameters out of their range."""
-        if type(self.min_count) is not int or self.min_count < 1:
-            raise ParameterError(
-                f"The 'min_count' parameter of Preparation must be a positive int. "
-                f"Got {self.min_count!r} instead."
-            )
-        if self.missing_columns not in ("refuse", "impute"):
-            raise ParameterError(
-                f"The 'missing_columns' parameter of Preparation must be 'refuse' or 'impute'. "
-                f"Got {self.missing_columns!r} instead."
-            )
+        check_parameters(self.min_count, self.missing_columns)
 
-
-def _read(plan: Plan, records: Records, missing_columns: str) -> Encoded:
-    """Read the columns that features are made of; others may be absent, or hold anything."""
-    made_of = {feature.column for feature in plan.features}
-    columns = [column for column in plan.schema if column.name in made_of]
-    if missing_columns == "refuse":
-        require_columns(records, columns)
-    there = {n: cells for n, cells in records.table.columns.items() if n in made_of}
-    for column in columns:
-        unit = unit_of(records.table, column.name) if column.name in there else None
-        if None not in (unit, column.unit) and unit != column.unit:
-            raise DataError(
-                f"{records.table.path} has {column.name!r} in {unit}; features are made of it in "
-                f"{column.unit}. Convert it."
-            )
-    used = replace(records, table=replace(records.table, columns=there))
-    return encode(used, plan.schema, "impute")
+    def _prepared(self) -> Prepared:
+        check_is_fitted(self, "plan_")
+        return Prepared(self.plan_, self.min_count, self.missing_columns, self.sparse)
 
 
 def _by_node(node: ArrayLike | None, n_rows: int) -> list[NDArray[np.int64]]:

@@ -11,7 +11,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -125,11 +124,7 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
         return scores[:, 1] if len(self.classes_) == 2 else scores
 
     def predict(
-        self,
-        X: ArrayLike,
-        *,
-        task: ArrayLike | None = None,
-        node: ArrayLike | None = None,
+        self, X: ArrayLike, *, task: ArrayLike | None = None, node: ArrayLike | None = None
     ) -> NDArray[Any]:
         """Return a label for every row; see `decision_function` for `task` and `node`."""
         return self._ask(X, task, node, "predict").labels(self.classes_)
@@ -169,8 +164,10 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
         sample_weight: ArrayLike | None = None,
     ) -> float:
         """Return the share of rows that are labelled right."""
-        predicted = self._ask(X, task, node, "score").labels(self.classes_)
-        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+        from sklearn import metrics  # slow to load, and fitting does without
+
+        labels = self._ask(X, task, node, "score").labels(self.classes_)
+        return float(metrics.accuracy_score(y, labels, sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

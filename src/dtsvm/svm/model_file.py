@@ -11,15 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from dtsvm.data.files import write_atomically
 from dtsvm.errors import ModelFileError, ParameterError
 from dtsvm.problem import Columns, Model, TaskModel
-from dtsvm.svm.base import ConsensusSVM
-from dtsvm.svm.cv import METHODS
 from dtsvm.svm.model_reader import (
     FORMAT,
+    METHODS,
     REMEDY,
     VERSION,
     is_label,
@@ -27,7 +25,6 @@ from dtsvm.svm.model_reader import (
     parse,
     rebuild,
 )
-from dtsvm.svm.session import Session
 
 __all__ = ["estimator_of", "load_model", "model_of", "read_model", "save_model"]
 
@@ -111,7 +108,7 @@ def read_model(path: str | PathLike[str]) -> Model:
     """Read the `Model` that `save_model` wrote."""
     file = Path(path)
     try:
-        return rebuild(file, parse(file), tuple(METHODS))
+        return rebuild(file, parse(file))
     except ModelFileError:
         raise
     except KeyError as error:
@@ -128,6 +125,12 @@ def model_of(trained: Any) -> Model:
     """Return the model of a fitted estimator, of a session or of itself."""
     if isinstance(trained, Model):
         return trained
+    # Who has neither a session nor an estimator needs no scikit-learn, which loads slowly.
+    from sklearn.utils.validation import check_is_fitted
+
+    from dtsvm.svm.base import ConsensusSVM
+    from dtsvm.svm.session import Session
+
     if isinstance(trained, Session):
         return trained.model()
     if type(trained).__name__ not in METHODS or not isinstance(trained, ConsensusSVM):
@@ -141,7 +144,9 @@ def model_of(trained: Any) -> Model:
 
 def estimator_of(model: Model) -> Any:
     """Return a fitted estimator that answers as the model does."""
-    cls = METHODS[model.method]
+    from dtsvm.svm import cv
+
+    cls = cv.METHODS[model.method]
     known = cls._get_param_names()
     estimator: Any = cls(**{name: model.settings[name] for name in model.settings if name in known})
     if "network" in known:

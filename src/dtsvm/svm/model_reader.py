@@ -16,6 +16,8 @@ from dtsvm.rounds import Info, Status
 
 __all__ = [
     "FORMAT",
+    "METHODS",
+    "POOLED",
     "REMEDY",
     "VERSION",
     "is_label",
@@ -25,6 +27,8 @@ __all__ = [
 ]
 
 FORMAT, VERSION = "dtsvm model", 2
+METHODS = ("DTSVM", "DSVM", "CTSVM", "CSVM", "DTSVMCV")  # the classes by these names
+POOLED = ("CTSVM", "CSVM")  # of these, the ones without a network
 REMEDY = "Train again, or restore the file from a copy."
 
 
@@ -126,12 +130,12 @@ class Reader:
 _KINDS: dict[type, str] = {dict: "an object", list: "a list", str: "a string"}
 
 
-def rebuild(path: Path, content: dict[str, Any], methods: tuple[str, ...]) -> Model:
+def rebuild(path: Path, content: dict[str, Any]) -> Model:
     """Make the model again from what the file holds."""
     reader = Reader(path, content)
     method = str(reader.section("method", str))
-    if method not in methods:
-        reader.refuse(f"the method is {method!r} instead of one of {', '.join(methods)}")
+    if method not in METHODS:
+        reader.refuse(f"the method is {method!r} instead of one of {', '.join(METHODS)}")
     columns = reader.section("columns", dict)
     p = columns["n_features"]
     if type(p) is not int or p < 1:

@@ -17,10 +17,10 @@ from dtsvm.data.columns import texts_of
 from dtsvm.data.records import find_column
 from dtsvm.data.rows import join_values
 from dtsvm.errors import DataError
-from dtsvm.prepare import Preparation
+from dtsvm.prepare import Prepared
 from dtsvm.problem import Model, TaskModel
 from dtsvm.problem.sigmoid import sigmoid
-from dtsvm.svm.cv import METHODS
+from dtsvm.svm.model_reader import POOLED
 from dtsvm.svm.names import find_name, match_names
 
 __all__ = ["Answers", "Asked", "ModelRows", "answer", "rows_for_model"]
@@ -67,8 +67,8 @@ def rows_for_model(model: Model, files: Sequence[Path], asked: Asked) -> ModelRo
     ):  # fmt: skip
         if column is not None and fixed is not None:
             raise click.UsageError(f"Give --{name} or --{name}-name, not both.")
-    has_nodes = "network" in METHODS[model.method]._get_param_names()
     # Rows were pooled: as in the estimators, a node changes nothing.
+    has_nodes = model.method not in POOLED
     node = asked.node if has_nodes else None
     node_name = asked.node_name if has_nodes else None
     column = None if asked.task_name is not None else asked.task or _task_column(model)
@@ -121,7 +121,7 @@ def _read(
 ) -> tuple[Rows, dict[str, list[str]]]:
     if model.preparation is None:
         return _read_raw(model, files, roles), _kept_raw(files, asked.keep)
-    made = Preparation.from_dict(model.preparation)
+    made = Prepared.from_dict(model.preparation)
     if asked.missing_columns is not None:
         made.missing_columns = asked.missing_columns
     parts = [read_records(file, roles=roles, features=(), only=True) for file in files]
@@ -131,10 +131,10 @@ def _read(
         join_values(list(files), [getattr(part, name) for part in parts], role)
         for name, role in (("y", "label"), ("task", "task"), ("node", "node"))
     )
-    ids = [c.name for c in made.plan_.schema.of_kind(Kind.ID)]
+    ids = [c.name for c in made.plan.schema.of_kind(Kind.ID)]
     there = [name for name in ids if all(name in part.table.columns for part in parts)]
     names = tuple(dict.fromkeys([*there, *asked.keep]))
-    return Rows(X, y, task, node, made.plan_.names), _kept(parts, names)
+    return Rows(X, y, task, node, made.plan.names), _kept(parts, names)
 
 
 def _read_raw(model: Model, files: Sequence[Path], roles: dict[str, str | None]) -> Rows:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import csv
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
 
 from dtsvm.data.schema import DECLARABLE
-from dtsvm.svm import DTSVM
 from dtsvm.ui.training_rows import Choice
 
 __all__ = [
@@ -153,7 +152,13 @@ def given_settings(ctx: click.Context, estimator: type) -> dict[str, Any]:
 
 def is_setting(name: str) -> bool:
     """Whether an option is a parameter of an estimator."""
-    return name in inspect.signature(DTSVM).parameters
+    return name in _parameters()
+
+
+def _parameters() -> Mapping[str, inspect.Parameter]:
+    from dtsvm.svm import DTSVM  # slow to load, and only training needs it
+
+    return inspect.signature(DTSVM).parameters
 
 
 def was_given(ctx: click.Context, name: str) -> bool:
@@ -162,7 +167,7 @@ def was_given(ctx: click.Context, name: str) -> bool:
 
 
 def _plain_options() -> list[Callable[[Any], Any]]:
-    defaults = inspect.signature(DTSVM).parameters
+    defaults = _parameters()
     return [
         click.option(
             "--" + name.replace("_", "-"),

@@ -22,7 +22,7 @@ from dtsvm.data.records import table_records
 from dtsvm.data.shares import BLOCK_ROWS, Room, join_places, read_blocks, read_column
 from dtsvm.data.sizes import Sizes, count_exponents, refuse_other_sizes, sizes_of
 from dtsvm.data.tables import Cells, Table, read_table
-from dtsvm.prepare import Encoded, Preparation, agreeing, apply_plan, recode
+from dtsvm.prepare import Encoded, Prepared, agreeing, apply_plan, recode
 from dtsvm.prepare.encode import MEASURED, encode_parts
 from dtsvm.prepare.plan import Plan
 from dtsvm.runtime.mpi.collect import gather_rows
@@ -185,7 +185,7 @@ def make_features(
     schema: Schema,
     choice: Choice,
     company: Ranks,
-) -> tuple[NDArray[np.float64], Preparation]:
+) -> tuple[NDArray[np.float64], Prepared]:
     """Agree on features and make them; the groups have no blocks afterwards."""
     _refuse_other_sizes(groups, schema, choice, company)
     keys, rows = [], []
@@ -197,9 +197,7 @@ def make_features(
     rows.clear()
     X = np.empty((sum(len(held) for held in is_held), len(plan.features)))
     _fill(X, plan, groups)
-    made = Preparation.from_plan(
-        plan, min_count=choice.min_count, missing_columns=choice.missing_columns
-    )
+    made = Prepared(plan, choice.min_count, choice.missing_columns)
     return X, made
 
 

@@ -223,10 +223,10 @@ def _prepared(files: Sequence[Path], parts: list[Part], choice: Choice, company:
     is_held = [rows_held(group, choice, [group.name]) for group in groups]
     X, made = make_features(groups, is_held, schema, choice, company)
     rows = Rows(
-        X, columns["y"], columns["task"], columns["node"], made.plan_.names, columns["weight"]
+        X, columns["y"], columns["task"], columns["node"], made.plan.names, columns["weight"]
     )
     held = np.concatenate([np.zeros(0, bool), *is_held])
-    return Found(rows, held, counts, made.plan_.notes, made)
+    return Found(rows, held, counts, made.plan.notes, made)
 
 
 def _agree(parts: list[Part], values: list[Values], company: Ranks) -> Values:

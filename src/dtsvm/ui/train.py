@@ -183,8 +183,8 @@ def _model(estimator: Any, rows: TrainingRows, choice: Choice) -> Model:
     made, names = rows.preparation, rows.train.feature_names
     units = None
     if made is not None:
-        schema = made.plan_.schema
-        units = tuple(schema[f.column].unit if f.scale else None for f in made.plan_.features)
+        schema = made.plan.schema
+        units = tuple(schema[f.column].unit if f.scale else None for f in made.plan.features)
     return replace(
         trained,
         columns=Columns(names, choice.label, choice.task, choice.node, units),

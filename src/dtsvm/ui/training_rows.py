@@ -17,7 +17,7 @@ from dtsvm.data.rows import join_values, refuse_other_labels
 from dtsvm.data.sizes import count_exponents, refuse_other_sizes, sizes_of
 from dtsvm.data.tables import file_stem
 from dtsvm.errors import DataError, did_you_mean
-from dtsvm.prepare import Encoded, Preparation, agreeing, apply_plan, encode, recode, run_together
+from dtsvm.prepare import Encoded, Prepared, agreeing, apply_plan, encode, recode, run_together
 from dtsvm.prepare.encode import MEASURED
 from dtsvm.svm.company import Alone
 from dtsvm.ui.known import know, refuse_no_labels
@@ -60,7 +60,7 @@ class TrainingRows:
         Features, labels, tasks, nodes and weights.
     test : Rows or None
         The same of the rows that were held out.
-    preparation : Preparation or None
+    preparation : Prepared or None
         How the features were made; None if the columns were taken as they are.
     notes : tuple of str
         A sentence for every column that was left out.
@@ -68,7 +68,7 @@ class TrainingRows:
 
     train: Rows
     test: Rows | None
-    preparation: Preparation | None
+    preparation: Prepared | None
     notes: tuple[str, ...]
 
 
@@ -114,9 +114,7 @@ def _prepared(files: Sequence[Path], choice: Choice) -> TrainingRows:
         for rows in _by_node(code, part.node, mine)
     ]
     plan = run_together([agreeing(rows, choice.min_count) for rows in nodes])
-    made = Preparation.from_plan(
-        plan, min_count=choice.min_count, missing_columns=choice.missing_columns
-    )
+    made = Prepared(plan, choice.min_count, choice.missing_columns)
     X = [apply_plan(plan, recode(rows, plan.schema)) for rows in encoded]
     node = _joined(files, [part.node for part in parts], "node")
     if node is None and len(files) > 1:

@@ -15,7 +15,7 @@ from dtsvm.data import Records, read_records, read_rows
 from dtsvm.data.files import write_atomically
 from dtsvm.data.holdout import held_out
 from dtsvm.errors import NetworkError
-from dtsvm.prepare import Preparation
+from dtsvm.prepare import Prepared
 from dtsvm.runtime.agent.node.agreed import MOST_LABELS, Agreed, Labelled
 from dtsvm.runtime.agent.node.identity import Identity, Nameless
 from dtsvm.runtime.agent.node.preparing import Preparing
@@ -94,15 +94,12 @@ def is_held(config: Config, task: str, y: NDArray[Any]) -> NDArray[np.bool_]:
     return held_out(f"{config.name} {task}", config.holdout, 0, y, None)
 
 
-def prepared(config: Config, agreed: Agreed | None) -> Preparation | None:
+def prepared(config: Config, agreed: Agreed | None) -> Prepared | None:
     """Return how columns become features, if they are prepared."""
     if agreed is None or agreed.plan is None:
         return None
     wishes = config.prepare or PrepareConfig()
-    return Preparation.from_plan(
-        agreed.plan, min_count=wishes.min_count, missing_columns=wishes.missing_columns,
-        sparse=wishes.sparse,
-    )  # fmt: skip
+    return Prepared(agreed.plan, wishes.min_count, wishes.missing_columns, wishes.sparse)
 
 
 def keep_agreed(config: Config, preparing: Preparing) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dtsvm.errors import NetworkError, ParameterError, did_you_mean
-from dtsvm.prepare import Preparation
+from dtsvm.prepare.prepared import check_parameters
 from dtsvm.problem import Privacy, Settings
 from dtsvm.problem.settings import positive, refusal
 from dtsvm.runtime.agent.node.names import check_address, check_name, is_task
@@ -229,7 +229,7 @@ def _prepare(path: Path, given: Any) -> PrepareConfig:
         if name not in known:
             raise ParameterError(f"{path}: [prepare] has {name!r}. {did_you_mean(name, known)}")
     found = PrepareConfig(**given)
-    Preparation(**given).check()
+    check_parameters(found.min_count, found.missing_columns)
     return found
 
 

@@ -16,7 +16,7 @@ from dtsvm.data import Rows, read_records, read_rows
 from dtsvm.data.folds import FOLDS, cell_name, deal
 from dtsvm.data.labels import begin_classes, check_labels, label_codes
 from dtsvm.errors import DataError, did_you_mean
-from dtsvm.prepare import Preparation
+from dtsvm.prepare import Prepared
 from dtsvm.problem.questions import side
 from dtsvm.problem.sigmoid import histogram
 from dtsvm.problem.weights import class_weights
@@ -66,7 +66,7 @@ class SiteRows:
 
     def __init__(self, config: Config, agreed: Agreed | None) -> None:
         self.config, self.agreed = config, agreed
-        self.preparation: Preparation | None = prepared(config, agreed)
+        self.preparation: Prepared | None = prepared(config, agreed)
         self.feature_names: tuple[str, ...] | None = None
         self.classes: dict[str, Classes] = {}
         self.held: dict[str, Block] = {}  # rows that nobody trains on
@@ -110,7 +110,7 @@ class SiteRows:
         roles = {"label": given.label, "weight": given.weight}
         records = read_records(path, roles=roles, features=(), only=True)
         X = self.preparation.transform(records)
-        names = self.preparation.plan_.names
+        names = self.preparation.plan.names
         return Rows(X, records.y, None, None, names, records.weight)
 
     def _read_first(self, task: str, given: TaskConfig) -> Block:
@@ -118,7 +118,7 @@ class SiteRows:
         if given.data is None:
             self.classes[task] = known or begin_classes(task, None, given.labels)
             made = self.preparation
-            n_features = len(given.features or ()) if made is None else len(made.plan_.names)
+            n_features = len(given.features or ()) if made is None else len(made.plan.names)
             return Block(np.zeros((0, n_features)), np.zeros(0))
         block = self.read(task, given.data)
         self.classes[task] = known or begin_classes(task, block.y, given.labels)
@@ -240,7 +240,7 @@ class SiteRows:
         """What all nodes' rows must be made of, for a sentence where they are not."""
         text = ", ".join(self.feature_names or ())
         if self.preparation is not None:
-            plan = json.dumps(self.preparation.plan_.to_dict(), sort_keys=True)
+            plan = json.dumps(self.preparation.plan.to_dict(), sort_keys=True)
             text = f"prepared {_short(plan)}"
         elif len(text) > 500:
             text = f"{text[:500]}… {_short(text)}"

@@ -268,8 +268,8 @@ class Site:
         label = next(iter(self.config.tasks.values())).label
         made, units = self.rows.preparation, None
         if made is not None:
-            schema = made.plan_.schema
-            units = tuple(schema[f.column].unit if f.scale else None for f in made.plan_.features)
+            schema = made.plan.schema
+            units = tuple(schema[f.column].unit if f.scale else None for f in made.plan.features)
         columns = Columns(self.rows.feature_names, label, None, None, units)
         if self.chooser is None:
             model = node_model(node, self.rows.classes, columns, self._sigmoids)

@@ -1,10 +1,10 @@
 """Rounds a second of six real agents, beside a bare exchange of the same bytes.
 
-    python -m benchmarks.agent_rounds [--repeats 20] [ring complete] [10 784]
+    python -m benchmarks.agent_rounds [--repeats 40] [ring complete] [10 784]
 
 Both sides are six processes with mutual TLS over the same transport; a bare one sends as many bytes
 as an agent's message has and waits for all its neighbours, with no arithmetic and no checks. They
-take turns, one second each, the other side stopped meanwhile: a machine whose pace changes from
+take turns, half a second each, the other side stopped meanwhile: a machine whose pace changes from
 minute to minute is as quick for both. Medians are shown: rounds a second and their ratio, the same
 ratio of processor seconds a round (which other work on the machine disturbs less), and those of an
 agent in microseconds.
@@ -36,7 +36,7 @@ from dtsvm.runtime.agent.site.certificates import make_authority, make_certifica
 from dtsvm.runtime.agent.site.config import read_config, to_toml
 
 NODES = list("abcdef")
-SECONDS, WARM_SECONDS = 1.0, 0.4  # of a stretch, and before it
+SECONDS, WARM_SECONDS = 0.5, 0.25  # of a stretch, and before it
 HEADER = 75  # bytes of an agent's message beside its numbers
 AGENT = [sys.executable, "-c", "from dtsvm.ui import main; main()", "agent"]
 
@@ -184,7 +184,7 @@ def measure(network: Network, p: int, repeats: int) -> dict[str, float]:
 def main() -> None:
     """Print a row for every network and number of features."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--repeats", type=int, default=40)
     parser.add_argument("cases", nargs="*", default=["ring", "complete", "10", "784"])
     asked_for = parser.parse_args()
     shapes = [case for case in asked_for.cases if not case.isdigit()]

@@ -350,6 +350,9 @@ def said_by_a(network, say):
     return asyncio.run(meet())
 
 
+if sys.platform == "linux":
+    import fcntl
+    import termios
 ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="no other system tells")
 
 
@@ -377,6 +380,20 @@ def test_messages_are_not_taken_for_records_without_any(network, n, size):
         await until(lambda: stream._n_fair >= n * (size + 4))
         stream.charge_records()
         assert stream._n_beside <= before + 44
+
+    said_by_a(network, say)
+
+
+@ON_LINUX
+def test_a_message_that_waits_to_be_read_is_not_taken_for_records_without_any(network):
+    async def say(writer, stream):
+        before = stream._n_beside
+        stream.transport.pause_reading()  # as while a node solves
+        writer.write(frame(bytes(1_000_000)))
+        line = stream.transport.get_extra_info("socket")
+        await until(lambda: fcntl.ioctl(line.fileno(), termios.FIONREAD, bytes(4))[2])
+        stream.charge_records()
+        assert stream._n_beside == before
 
     said_by_a(network, say)
 

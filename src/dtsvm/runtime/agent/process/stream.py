@@ -7,6 +7,10 @@ import socket
 import sys
 from collections.abc import Callable
 
+if sys.platform == "linux":
+    import fcntl
+    import termios
+
 __all__ = ["SHARE", "Allowance", "Limits", "Stream"]
 
 LENGTH = 4  # bytes before every message, the highest first
@@ -217,12 +221,15 @@ class Stream(asyncio.Protocol):
             self.close("it does not read what it is told")
 
     def _n_received(self, otherwise: int) -> int:
-        """How many bytes came over the connection, if the system tells."""
+        """How many bytes were read from the connection, if the system tells."""
         line = self.transport.get_extra_info("socket")
-        if line is None or not sys.platform.startswith("linux"):
+        if line is None or sys.platform != "linux":
             return otherwise
         told = line.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, RECEIVED.stop)
-        return int.from_bytes(told[RECEIVED], sys.byteorder)
+        waiting = fcntl.ioctl(line.fileno(), termios.FIONREAD, bytes(4))
+        return int.from_bytes(told[RECEIVED], sys.byteorder) - int.from_bytes(
+            waiting, sys.byteorder
+        )
 
     def write(self, data: bytes) -> None:
         """Write a message."""

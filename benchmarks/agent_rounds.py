@@ -37,6 +37,7 @@ from dtsvm.runtime.agent.site.config import read_config, to_toml
 
 NODES = list("abcdef")
 SECONDS, WARM_SECONDS = 0.5, 0.25  # of a stretch, and before it
+SETTLE_SECONDS = 1.5  # before the first: connections that were silent for long are made anew
 HEADER = 75  # bytes of an agent's message beside its numbers
 AGENT = [sys.executable, "-c", "from dtsvm.ui import main; main()", "agent"]
 
@@ -101,10 +102,10 @@ class Side:
         for process in self.running:
             process.send_signal(number)
 
-    def measure(self) -> tuple[float, float]:
+    def measure(self, warm_seconds: float = WARM_SECONDS) -> tuple[float, float]:
         """Return rounds a second of one node, and its processor seconds a round."""
         self.signal(signal.SIGCONT)
-        time.sleep(WARM_SECONDS)
+        time.sleep(warm_seconds)
         used, then = processor_seconds(self.running), time.monotonic()
         before = self.count(self.folder / "a")
         time.sleep(SECONDS)
@@ -170,6 +171,8 @@ def measure(network: Network, p: int, repeats: int) -> dict[str, float]:
             for command, name, count in ((AGENT, one, asked), (bare, other, counted)):
                 make_site(Path(name), network, p)
                 sides.append(Side(command, Path(name), count))
+            for side in sides:
+                side.measure(SETTLE_SECONDS)  # one stood still for long while the other started
             found = []
             for _ in range(repeats):
                 (agents, used), (plain, least) = (side.measure() for side in sides)

@@ -68,4 +68,5 @@ class ForkedAgents(Agents):
         self.n_started += 1
         seed = 1000 * self.seed + self.n_started
         path, log = self.folder / name / "node.toml", self.folder / f"{name}.log"
+        log.touch()  # it may be read before the fork writes to it
         self.running[name] = Fork(path, log, options, self.loss, seed)

@@ -55,7 +55,7 @@ def disturb(agents: ForkedAgents, folder: Path, ports: dict[str, int], k: int) -
         agents.start(name)
     elif k % 4 == 1 and k < 4 * MOST_ROWS:
         done(tell(folder, other, command="rows", file=str(folder / "more.csv"), task="one"))
-    else:
+    elif k % 4 >= 2:
         is_on = k % 4 == 2
         for one, to in ((STAYING[0], STAYING[1]), (STAYING[1], STAYING[0])):
             address = {"address": f"127.0.0.1:{ports[to]}"} if is_on else {}

@@ -31,8 +31,6 @@ class Answers(Member):
     handover: Handover
     certifier: Certifier
     inbox: Inbox
-    residual: float
-    heard: list[str]
     refused: Counter[str]
     _bounds: dict[str, Bounds]
 

@@ -12,7 +12,8 @@ from sites import Agents
 from dtsvm.ui import agent, main
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["dtsvm.ui.agent", "dp_accounting.rdp"])
+PARENT = ["dtsvm.svm.session", "hypothesis"]  # a fork imports its parent's script anew
+CONTEXT.set_forkserver_preload(["dtsvm.ui.agent", "dp_accounting.rdp", *PARENT])
 
 
 class LossyTransport(agent.Transport):

@@ -130,6 +130,25 @@ def test_a_checkpoint_carries_the_level():
     assert {tuple(again.balancer.levels()["one"])} == levels(carrier)
 
 
+def test_no_check_is_summed_before_all_have_one_level():
+    """Its sum would take the place of that of the levels, which would stay apart for long."""
+    network, blocks = Network.line(EIGHT[:2]), make_blocks(EIGHT[:2], ["one"])
+    nodes = build(network, blocks, AUTO)
+    carrier = Carrier(nodes, patience=1000)
+    carrier.meet()
+    node = nodes[0]
+    node.begin(carrier.now)
+    balancer, wave = node.balancer, node.sums.waves["bone"]
+    assert (wave.wanted, wave.done) == (1, 0)
+    for check in (10, 20):
+        balancer.open(check, np.inf)
+        balancer.note([half for team in balancer.teams for half in team.halves], check)
+        balancer.tally()
+        assert wave.wanted == 1
+    carrier.run_until_round(2)
+    assert (wave.wanted, wave.done) == (20, 1)  # and then it is
+
+
 def test_what_was_made_with_another_penalty_is_not_used():
     network, blocks = Network.line(EIGHT[:2]), make_blocks(EIGHT[:2], ["one"])
     nodes = build(network, blocks, AUTO)

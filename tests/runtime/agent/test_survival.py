@@ -312,6 +312,61 @@ def test_who_wakes_a_node_up_again_and_again_does_not_have_it_write_without_end(
     assert asyncio.run(run()) == MOST_WRITES + 1
 
 
+def test_a_crash_undoes_a_tenth_of_the_work_or_what_five_seconds_did(tmp_path):
+    async def run():
+        process = make_process(tmp_path, "a", {}, make_blocks(["a"], ["one"]))
+        waits = []
+        for worked, took in [(0.1, 0.0), (10.0, 0.0), (1000.0, 0.0), (1.0, 0.05), (1.0, 9.0)]:
+            process._kept_at = process._rested_at + worked
+            process._keep_seconds = took
+            waits.append(process._keep_due - process._kept_at)
+        return waits
+
+    assert asyncio.run(run()) == pytest.approx([0.01, 1.0, 5.0, 1.0, 5.0])
+
+
+def test_a_settled_node_says_so_again_soon_and_then_seldom(tmp_path):
+    """As its last words may have been lost, and the others wait for them."""
+
+    async def run():
+        process = make_process(tmp_path, "a", {}, make_blocks(["a"], ["one"]))
+        process.node.timing = Timing()
+        process._begun_at, now, signs = 100.0, 100.0, []
+        while now < 105.0:
+            process._greeted = (now, *process._greeted[1:])
+            now += process._until_next_sign
+            signs.append(now - 100.0)
+        return signs
+
+    signs = asyncio.run(run())
+    assert signs[:3] == pytest.approx([0.1, 0.2, 0.4])
+    assert np.diff(signs[3:]) == pytest.approx(0.5)
+
+
+def test_a_neighbour_is_charged_for_arithmetic_and_not_for_what_a_busy_machine_does(tmp_path):
+    """Else honest neighbours were read later and later, until they counted as gone."""
+
+    def idle(*said):
+        time.sleep(0.02)
+
+    def busy(*said):
+        until = time.thread_time() + 0.02
+        while time.thread_time() < until:
+            pass
+
+    async def run():
+        process = make_process(tmp_path, "a", {}, make_blocks(["a"], ["one"]))
+        charged = []
+        process._charge = lambda peer, seconds: charged.append(seconds)
+        for process.node.take_whole in (busy, idle):
+            process.hear("b", b"words")
+        return charged
+
+    charged = asyncio.run(run())
+    assert charged[0] >= 0.02
+    assert sum(charged[1:]) < 0.01
+
+
 def test_the_status_says_who_is_not_believed_by_whom(tmp_path):
     async def run():
         process = make_process(tmp_path, "a", {"b": "127.0.0.1:1"}, make_blocks(["a"], ["one"]))

@@ -150,7 +150,9 @@ class Balancer:
             is_measured = all(self._measured.get(half) == self.check for half in team.halves)
             wave = self._wave(team)
             is_behind = wave.done > self._applied[team.group]  # another level is to be measured at
-            if is_behind or not is_measured or max(wave.wanted, wave.done) >= self.check:
+            is_early = wave.wanted == 1 > wave.done  # all must have one level first
+            is_known = max(wave.wanted, wave.done) >= self.check
+            if is_behind or is_early or is_known or not is_measured:
                 continue
             found = measure(self.state, self._set_of(team))
             if found is None:

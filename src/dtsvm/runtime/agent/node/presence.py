@@ -57,6 +57,7 @@ class Presence:
     told: int = 0  # changes acknowledged to the node's owner, ever
     said: Said = field(default_factory=dict)  # what it was told of tasks
     restored: int | None = None  # changes that the checkpoint knew of
+    linked: set[str] = field(default_factory=set)  # neighbours that the checkpoint knew of
 
     def __post_init__(self) -> None:
         self._sequence = 0
@@ -122,9 +123,14 @@ class Presence:
         )
 
     def _is_heard(self, name: str, now: float) -> bool:
+        """Whether a neighbour is heard, or was until a moment ago, when the node was put on disk.
+
+        So who comes back says nothing that has its neighbours give up what they agreed on with it.
+        """
         mail = self.mail[name]
         if mail.heard_at is None:
-            return False
+            return name in self.linked and now - self.born <= self.timing.evict_seconds
+        self.linked.discard(name)
         entry = self.roster.entries.get(name)
         if entry and entry.has_left:  # it says so itself when it is back
             mail.forget()

@@ -22,7 +22,7 @@ class Timing:
     heartbeat_seconds : float
         Between signs of life while there is nothing else to say.
     checkpoint_seconds : float
-        Between checkpoints while training.
+        At most, between checkpoints while training; soon after a rest they are more often.
     alarm_seconds : float
         Alone, or without a better residual, before an alarm is raised.
     """

@@ -57,9 +57,9 @@ async def agree(
 
     def hear(peer: str, data: bytes) -> None:
         if is_preparing(data):
-            began = time.monotonic()
+            began = time.thread_time()
             preparing.hear(peer, data)
-            transport.charge(peer, time.monotonic() - began)
+            transport.charge(peer, time.thread_time() - began)
             news.set()
 
     transport = make_transport(hear)
@@ -124,9 +124,9 @@ def route(
     """
 
     def hear(peer: str, data: bytes) -> bool:
-        began = time.monotonic()
+        began = time.thread_time()
         is_mine = hear_beside(peer, data)
-        transport.charge(peer, time.monotonic() - began)
+        transport.charge(peer, time.thread_time() - began)
         return is_mine
 
     def hear_beside(peer: str, data: bytes) -> bool:

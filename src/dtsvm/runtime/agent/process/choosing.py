@@ -38,7 +38,7 @@ class ChoosingProcess(Process):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._is_stepping = False
-        self._chooser.clock = time.perf_counter
+        self._chooser.clock = time.thread_time
         self._late: dict[str, deque[bytes]] = {}  # the two newest messages of each neighbour
         self._first_round = self.node.round
         self._done = 0  # how often a choice was made
@@ -63,7 +63,7 @@ class ChoosingProcess(Process):
     async def _go_on(self) -> None:
         """Do a step, and wait for what it needs; survive whatever happens in it."""
         try:
-            self._greet()
+            self._greet(self.node.timing.heartbeat_seconds)
             await self._step()
             self._follow()
             await self._wait_for_news()
@@ -108,7 +108,7 @@ class ChoosingProcess(Process):
                 log.info("%s", choice.sentence)
         if node.is_settled and not self._is_written:
             self._write()
-        elif now - self._kept_at > node.timing.checkpoint_seconds and not node.is_settled:
+        elif now > self._keep_due and not node.is_settled:
             self._keep()
 
     async def _wait_for_news(self) -> None:

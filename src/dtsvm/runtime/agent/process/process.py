@@ -104,6 +104,7 @@ class Process(Turns):
         """Meet, train, settle, serve; leave politely when told."""
         have_descriptors()
         self._keep()  # from now on a restored old checkpoint can be told from the newest
+        self._keep_seconds = 0.0  # the first takes longer than any other
         await self.transport.start()
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(self.transport.stop)
@@ -142,17 +143,17 @@ class Process(Turns):
     async def _meet(self) -> None:
         self._is_waiting = True
         while not self._is_leaving and not self.node.may_begin(time.monotonic()):
-            if self._greet():
+            if self._greet(self.node.timing.heartbeat_seconds):
                 self._begun_at = time.monotonic()
             self._report()
             await self._wait(self.node.timing.heartbeat_seconds)
-        self._is_waiting = False
+        self._is_waiting, self._rested_at = False, time.monotonic()
 
     async def _balance(self) -> None:
         """Wait for all to know the next penalties, if that is a matter of moments."""
         self._begun_at, self._is_waiting = time.monotonic(), True
         while not self._is_leaving and self.node.is_balancing(time.monotonic()):
-            self._greet()
+            self._greet(self.node.timing.heartbeat_seconds)
             self._news.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self.node.timing.heartbeat_seconds / 10):
@@ -161,13 +162,22 @@ class Process(Turns):
 
     async def _rest(self) -> None:
         """Give signs of life until something changes."""
+        self._rested_at = time.monotonic()
         due = self._kept_at + self.node.timing.checkpoint_seconds
         if not self._is_written and time.monotonic() > due:
             self._write()
         self.trouble.watch(time.monotonic())
-        self._greet()
+        seconds = self._until_next_sign
+        self._greet(seconds)
         self._report()
-        await self._wait(self.node.timing.heartbeat_seconds)
+        await self._wait(seconds)
+
+    @property
+    def _until_next_sign(self) -> float:
+        """Seconds between signs of life: few after a round, as the news may be lost, then more."""
+        timing, (greeted_at, *_) = self.node.timing, self._greeted
+        soonest = min(timing.round_seconds / 10, timing.heartbeat_seconds)
+        return min(max(greeted_at - self._begun_at, soonest), timing.heartbeat_seconds)
 
     async def _wait(self, seconds: float) -> None:
         self._news.clear()
@@ -176,11 +186,11 @@ class Process(Turns):
                 await self._news.wait()
         await asyncio.sleep(0.01)  # several messages often come at once
 
-    def _greet(self) -> bool:
-        """Give a sign of life when it is time for one, or there is news; return whether."""
+    def _greet(self, seconds: float) -> bool:
+        """Give a sign of life, so long after the last or if there is news; return whether."""
         now = time.monotonic()
         then, *known = self._greeted
-        is_due = now - then >= self.node.timing.heartbeat_seconds
+        is_due = now - then >= seconds
         has_changed = known != [self.node.roster.digest, self.node.sums.version]
         if not (is_due or has_changed or self.node.outbox.has_news_for_somebody(then)):
             return False
@@ -221,11 +231,13 @@ class Process(Turns):
             self.trouble.survive("writing the model", error)
 
     def _keep(self) -> None:
-        self._kept_at = time.monotonic()
+        begun = time.monotonic()
         try:
             self.keep({})
         except Exception as error:
             self.trouble.survive("writing the checkpoint", error)
+        self._kept_at = time.monotonic()
+        self._keep_seconds = self._kept_at - begun
 
     def _report(self) -> None:
         """Log a line a second in training, and one in ten minutes while nothing happens."""

@@ -23,6 +23,8 @@ __all__ = ["HEAVY_WORK", "Turns"]
 HEAVY_WORK = 2_000_000  # numbers in a solve above which it runs beside the event loop
 MOST_TICKS = 2  # between words that are said again
 QUICK_SECONDS = 1e-4  # several times what honest words take: so little is not charged
+LOST_SHARE = 0.1  # of the work since a node last rested that a crash may undo
+KEEP_TIMES = 20.0  # as long as a checkpoint took, at least, until the next
 WATCH_SECONDS = 0.1  # between looks at how a node does while it trains
 
 
@@ -41,6 +43,7 @@ class Turns:
         self._is_leaving = self._is_written = False
         self._is_tried = False  # to write it, since a round last ended
         self._kept_at = self._begun_at = self._watched_at = 0.0
+        self._rested_at = self._keep_seconds = 0.0  # the last checkpoint took so long
         self._busy = 0.0  # seconds of arithmetic
         self._at_once_until = -inf  # a round may begin with the message that ended the last
         self._is_in_round = False  # only a complete round is then worth waking up for
@@ -78,6 +81,16 @@ class Turns:
         is_at_limit = self.max_rounds is not None and self.node.round >= self.max_rounds
         return self.node.is_settled or is_at_limit
 
+    @property
+    def _keep_due(self) -> float:
+        """When the next checkpoint is: soon after a rest, later by and by.
+
+        So a crash costs little of the work done, however little that is.
+        """
+        share = LOST_SHARE * (self._kept_at - self._rested_at)
+        wait = max(share, KEEP_TIMES * self._keep_seconds)
+        return self._kept_at + min(wait, self.node.timing.checkpoint_seconds)
+
     def hear(self, peer: str, data: bytes) -> None:
         """Take a message from the transport; the one that completes a round begins the next."""
         now, is_complete = time.monotonic(), None
@@ -109,11 +122,12 @@ class Turns:
 
     def _take(self, peer: str, data: bytes, now: float) -> bool:
         """Take a message that says more than numbers; return whether all have been heard."""
+        began = time.thread_time()  # what a busy machine does meanwhile is not the neighbour's
         try:
             self.node.take_whole(peer, data, now)
         except Exception as error:
             self.trouble.survive(f"a message from node {peer}", error)
-        spent = time.monotonic() - now
+        spent = time.thread_time() - began
         if spent > QUICK_SECONDS:
             self._charge(peer, spent)
         return self.node.is_complete()
@@ -124,7 +138,7 @@ class Turns:
         rows = self.node.state.tables.rows
         is_heavy = self.node.n_features * len(rows) > HEAVY_WORK
         is_kept = self.node.veil.is_noisy  # every round: what a budget was spent on is not lost
-        due = self._kept_at + self.node.timing.checkpoint_seconds
+        due = self._keep_due
         self._at_once_until = -inf if is_heavy or is_kept else due
         async with self._lock:
             self.node.open(started)

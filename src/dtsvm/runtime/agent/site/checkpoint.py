@@ -183,6 +183,7 @@ def restore(node: Node, content: bytes, where: str = "The checkpoint", generatio
         (task, other, to): (arrays["penalty"][k], arrays["edge_state"][k])
         for k, (task, other, to) in enumerate(head["edges"])
     }
+    presence.linked = {other for _, other, _ in head["edges"]}
 
 
 def _check_head(node: Node, head: dict[str, Any], arrays: Arrays, where: str) -> None:

@@ -191,3 +191,24 @@ def test_masks_are_between_both_ends_of_a_pair(n):
     chosen = {name: pairs(name, names, ()) for name in names}
     assert all(name in chosen[other] for name in names for other in chosen[name])
     assert all(len(others) >= min(n - 1, 6) for others in chosen.values())
+
+
+def test_a_total_handed_down_before_its_parts_were_passed_on_is_not_taken():
+    """A liar at the root would have the node below go on, and leave the last one behind."""
+    network = Network.line(["a", "b", "c", "d", "e"])
+    found = waves(network)
+    liar, middle, last = "c", found["b"], found["a"]
+    for wave in (middle, last):
+        wave.begin(1, np.ones(3))
+    forged = np.zeros(6, "<u8").tobytes()
+    middle.hear(liar, Parcel(1, 1, b"", forged))
+    assert middle.done == 0  # node a has not added anything
+    middle.hear("a", last.parcel("b"))
+    assert middle.parcel(liar).up
+    middle.hear(liar, Parcel(1, 1, b"", forged))
+    assert middle.done == 1
+    middle.begin(2, np.ones(3))
+    middle.hear(liar, Parcel(2, 2, b"", forged))
+    assert middle.done == 1  # node a has not even had the first total
+    last.hear("b", middle.parcel("a"))
+    assert last.done == 1

@@ -10,7 +10,8 @@ changes, all begins anew: terms of two rosters never meet, for the masks would n
 A node may begin a sum while it waits for the total of an earlier one, which may never come: some
 other node has missed it. If it comes after all, as it does once the root has it, the node takes it
 and withdraws from the later sum, which it may begin anew. A part counts only from a child that has
-the same last total. So everybody has had every total when the next is made, in the same order.
+the same last total, and a total only if all parts of this subtree were passed on for it. So
+everybody has had every total when the next is made, in the same order, whatever a liar hands down.
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ class Wave:
     on_change: Callable[[], None] = lambda: None
     changes: int = 0  # of anything here
     _mine: Words | None = None
-    _begun: dict[int, int] = field(default_factory=dict)  # bytes of totals that may yet come
+    _passed: dict[int, int] = field(default_factory=dict)  # bytes of totals that may yet come
     _down: bytes = b""
     _ups: dict[str, tuple[int, bytes]] = field(default_factory=dict)
     _acknowledged: dict[str, int] = field(default_factory=dict)
@@ -150,7 +151,6 @@ class Wave:
             raise ValueError(f"sum {number} of {self.name} was begun already")
         self._mine = masked(encode(term), self.secrets(), self._id(number))
         self.wanted = number
-        self._begun[number] = WIDTH * len(self._mine)
         self._count()
         self._pass_on()
 
@@ -201,6 +201,7 @@ class Wave:
         up = down = b""
         if neighbour == self.tree.parent and self.is_open:
             up = self._sum() or b""
+            self._passed |= {self.wanted: len(up)} if up else {}
         is_child = neighbour in self.tree.children
         if is_child and self.done and self._acknowledged.get(neighbour, 0) < self.done:
             down = self._down
@@ -224,7 +225,7 @@ class Wave:
         has_same = parcel.done == self.done < parcel.wanted
         if neighbour in self.tree.children and parcel.up and has_same:
             self._ups[neighbour] = (parcel.wanted, parcel.up)
-        is_for_me = len(parcel.down) == self._begun.get(parcel.done)
+        is_for_me = len(parcel.down) == self._passed.get(parcel.done)
         if neighbour == self.tree.parent and is_for_me:
             self._finish(parcel.done, parcel.down)
         self._pass_on()
@@ -252,7 +253,7 @@ class Wave:
         self.wanted = self.done = number
         self._down, self.total = data, decode(_words(data))
         self._mine = None
-        self._begun.clear()
+        self._passed.clear()
         self._ups.clear()
 
 

@@ -41,6 +41,7 @@ CLASSES = ("positive", "negative")
 FIRST_MILESTONE = 64
 ROUNDING = 1e-9
 WORTH_WAITING = 5.0  # times what is allowed that the last gap was at most, to wait for the next
+FOLLOW = 10.0  # times `round_seconds`, after which a neighbour that calls is followed in any case
 NEAR = 4.0  # residuals, and links between them, by which the answer may differ from an agent's own
 
 
@@ -72,6 +73,7 @@ class _Look:
     milestone: int = FIRST_MILESTONE
     taken: int = 0  # the last sum that was used
     begun: int = 0  # when the last sums were, of one's own rounds
+    follow_at: float = -inf  # when a neighbour that calls is followed, of the clock
     over: float = 1.0  # how many times too large the last gap was
     is_good: bool = False
     common: Floats = field(default_factory=lambda: np.zeros(0))
@@ -98,10 +100,13 @@ class Certifier:
         Its part in sums over the network.
     veil : Veil
         What stands between its rows and its messages.
+    round_seconds : float
+        For how long a message of a round is waited for.
     """
 
-    def __init__(self, state: State, sums: Summing, veil: Veil) -> None:
+    def __init__(self, state: State, sums: Summing, veil: Veil, round_seconds: float = 1.0) -> None:
         self.state, self.sums, self.veil = state, sums, veil
+        self._follow_seconds = FOLLOW * round_seconds
         self.teams: list[Team] = []
         self.n_lies = 0  # totals that no honest nodes could have
         self._looks: dict[str, _Look] = {}
@@ -109,6 +114,7 @@ class Certifier:
         self.n_rounds = 0  # computed here since the network changed
         self._seen = -1  # sums as last looked at
         self._next_look = self._next_if_calm = 0.0  # when something is due
+        self._follow_at = inf  # when somebody that calls is followed
         self.residual_tol = residual_tol(state.settings.tol)  # at which a certificate is worth it
 
     def begin(self, teams: list[Team]) -> None:
@@ -179,7 +185,8 @@ class Certifier:
         self.n_rounds += 1
         age = self.n_rounds
         due = self._next_if_calm if is_calm else self._next_look
-        if age < due and self._seen == self.sums.changes and not self.veil.is_noisy:
+        is_idle = self._seen == self.sums.changes and until < self._follow_at
+        if age < due and is_idle and not self.veil.is_noisy:
             return  # nothing is due, and nothing has come
         self._seen = self.sums.changes  # what is begun here is looked at once more
         self.follow()
@@ -187,14 +194,16 @@ class Certifier:
             look, wave = self._looks[team.group], self._wave(team)
             is_due = is_calm and age >= look.next_look
             is_milestone = age >= look.milestone
-            if look.is_good or wave.is_open or look.phase != "average":
+            is_late = wave.is_called and until >= look.follow_at  # others wait for this node
+            if (look.is_good and not is_late) or wave.is_open or look.phase != "average":
                 continue
             if not self.veil.may_end(team.agents):
                 continue
-            if is_due or is_milestone or (wave.is_called and age >= look.soonest):
+            if is_due or is_milestone or is_late or (wave.is_called and age >= look.soonest):
                 while look.milestone <= age:
                     look.milestone *= 2
-                look.begun = age
+                look.begun, look.is_good = age, False
+                look.follow_at = until + self._follow_seconds
                 if is_due and look.over <= WORTH_WAITING:
                     self.until = until
                 self._add(wave, self._found(team))
@@ -202,6 +211,9 @@ class Certifier:
         bad = [look for look in self._looks.values() if not look.is_good]
         self._next_look = min((look.milestone for look in bad), default=inf)
         self._next_if_calm = min((self._next_look, *(look.next_look for look in bad)))
+        waves = [(self._wave(team), self._looks[team.group]) for team in self.teams]
+        called = [look.follow_at for wave, look in waves if wave.is_called and not wave.is_open]
+        self._follow_at = min(called, default=inf)
 
     @property
     def n_idle(self) -> float:

@@ -31,6 +31,7 @@ from dtsvm.runtime.agent.node.apart import Apart
 from dtsvm.runtime.agent.node.balance import Balancer
 from dtsvm.runtime.agent.node.bounds import Bounds
 from dtsvm.runtime.agent.node.certifier import Certifier
+from dtsvm.runtime.agent.node.guarding import Guarding
 from dtsvm.runtime.agent.node.handover import Handover
 from dtsvm.runtime.agent.node.inbox import Inbox
 from dtsvm.runtime.agent.node.mail import MOST_ODD
@@ -42,7 +43,6 @@ from dtsvm.runtime.agent.node.scaling import Scaler
 from dtsvm.runtime.agent.node.seldom import Seldom
 from dtsvm.runtime.agent.node.summing import Summing
 from dtsvm.runtime.agent.node.timing import Timing
-from dtsvm.runtime.agent.node.waking import Waking
 
 __all__ = ["Node", "Timing"]
 
@@ -51,7 +51,7 @@ Floats = NDArray[np.float64]
 MOST_LEAD = 1000  # rounds that a change of the network may be ahead of a node to be believed
 
 
-class Node(Waking):
+class Node(Guarding):
     """One node of the network; its parameters are those of `Member`."""
 
     def __post_init__(self) -> None:
@@ -62,7 +62,7 @@ class Node(Waking):
         self.scaler = Scaler(self.state, self.sums, is_mixed)
         self.handover = Handover(self.state, self.sums)
         self.balancer.on_renewal = self.handover.renew
-        self.certifier = Certifier(self.state, self.sums, self.veil)
+        self.certifier = Certifier(self.state, self.sums, self.veil, self.timing.round_seconds)
         self._packer = Packer(self.ends, lambda task: self.roster.group(task))
         told = {"personal": self.personal, "columns": self.columns}
         if self.veil.privacy.level != "none":
@@ -142,8 +142,7 @@ class Node(Waking):
     def open(self, now: float) -> None:
         """Begin a round with those who are here now."""
         self.now = now
-        if not self.presence.is_announced(now):
-            self._announce(now)
+        self._look_around(now)
         self.post.go_on()
         self.post.is_quiet = False
         if self._adapted != self.roster.digest:
@@ -194,7 +193,7 @@ class Node(Waking):
 
     def hello(self, now: float) -> dict[str, bytes]:
         """Return a sign of life for every neighbour, with the last values."""
-        self._announce(now)
+        self._look_around(now)
         self.follow()
         return self.again(now)
 

@@ -42,6 +42,8 @@ class Tree:
     parent: str | None
     children: tuple[str, ...]
     depth: int = 0  # of the whole tree
+    level: int = field(default=0, repr=False)  # links from here to the root
+    heights: dict[str, int] = field(default_factory=dict, repr=False)  # of children's subtrees
 
     @classmethod
     def of(cls, name: str, links: Iterable[tuple[str, str]]) -> Tree:
@@ -53,7 +55,28 @@ class Tree:
         around = _around(name, links)
         parent, depth = _from(_centre(around), around)
         children = tuple(sorted(n for n, by in parent.items() if by == name))
-        return cls(parent.get(name), children, depth)
+        heights = dict.fromkeys(parent, 0)
+        levels: dict[str | None, int] = {None: -1}
+        for node, by in parent.items():  # the root first, and whoever is farther later
+            levels[node] = levels[by] + 1
+        for node, by in reversed(parent.items()):
+            if by is not None:
+                heights[by] = max(heights[by], heights[node] + 1)
+        below = {child: heights[child] for child in children}
+        return cls(parent.get(name), children, depth, levels[name], below)
+
+    def links_to(self, neighbour: str) -> int:
+        """Over how many links what a neighbour has to send may have to come, one after another.
+
+        A part comes up its subtree and a link more; a total comes up all of the tree, and down.
+
+        >>> middle = Tree.of("b", [("a", "b"), ("b", "c"), ("c", "d"), ("d", "e")])
+        >>> middle.parent, middle.links_to("c"), middle.links_to("a")
+        ('c', 3, 1)
+        """
+        if neighbour in self.heights:
+            return self.heights[neighbour] + 1
+        return self.depth + self.level
 
 
 def reached(name: str, links: Iterable[tuple[str, str]]) -> set[str]:

@@ -51,7 +51,7 @@ cdef bint are_finite(Text data, Int begin, Int end) noexcept nogil
 cdef class Post:
     cdef public dict boxes
     cdef public list present, heard
-    cdef public Count round, calm, begun, most, last
+    cdef public Count round, calm, most_calm, begun, most, last
     cdef public object digest
     cdef public bint is_settled, is_quiet
     cdef public double residual
@@ -78,7 +78,7 @@ cdef class Quiet:
     cdef tuple taken, stepped
     cdef dict ways, frames, places
     cdef list heard
-    cdef Count end, width, offset, framed
+    cdef Count end, least, most, offset, framed
     cdef Int n_count
     cdef double evict_seconds, residual_tol
     cdef public Count n

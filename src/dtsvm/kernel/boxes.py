@@ -51,7 +51,7 @@ __all__ = [
 
 Ints = NDArray[np.int64]
 INF = float("inf")
-MOST_CALM = 2**31  # turns that are counted
+MOST_CALM = 2**31  # turns that are counted, where nothing is known of how far they must tell
 Said = tuple[int, Any, dict[str, bytes], dict[str, slice]]
 UNLIKE, KEPT, COMPLETE = range(3)  # what became of a message: see `Post.take_numbers`
 
@@ -275,11 +275,12 @@ class Post:
     """All mailboxes of a node, and how far it is itself.
 
     boxes : by neighbour. present : who is heard and hears. round, calm, is_settled : of this node.
-    digest, begun : what a message's checks depend on beside itself, the roster and the sums. most,
-    last : a round that nobody can be beyond by now, and the last one there can be. residual,
-    heard : of the last round, and who was heard in it. said, said_before : what was told in the
-    last two rounds: round, roster, messages, and where in each the values are. is_quiet : nothing
-    but numbers is due, as far as this node itself knows.
+    most_calm : how far calm is counted: no farther than anybody asks, so that messages of calm
+    nodes, too, differ in their round and numbers alone. digest, begun : what a message's checks
+    depend on beside itself, the roster and the sums. most, last : a round that nobody can be beyond
+    by now, and the last one there can be. residual, heard : of the last round, and who was heard in
+    it. said, said_before : what was told in the last two rounds: round, roster, messages, and where
+    in each the values are. is_quiet : nothing but numbers is due, as far as this node itself knows.
     """
 
     def __init__(self, boxes: dict[str, Any], most: int, last: int) -> None:
@@ -287,6 +288,7 @@ class Post:
         self.present: list[str] = []
         self.heard: list[str] = []
         self.round = self.calm = self.digest = self.begun = 0
+        self.most_calm = MOST_CALM
         self.is_settled = self.is_quiet = False
         self.residual = INF
         self.said: Said = (-1, -1, {}, {})
@@ -391,7 +393,7 @@ class Post:
                 least = min(least, box.calm)
         for box in self.boxes.values():
             box.is_heard = False
-        self.calm = min(1 + least, MOST_CALM)
+        self.calm = min(1 + least, self.most_calm)
 
     def write(
         self, frames: dict[str, list[Any]], count: bytes
@@ -435,7 +437,7 @@ class Quiet:
     def expect(
         self,
         when: tuple[int, float],
-        calm: tuple[int, float],
+        calm: tuple[int, int, float],
         known: tuple[int, list[bool]],
         ways: tuple[dict[str, Any], Any],
         steps: tuple[Any, ...],
@@ -444,7 +446,7 @@ class Quiet:
         """Say what rounds depend on; they are quiet while it stays so.
 
         when : the round that ends no more so, and the seconds after which a silent neighbour is
-        gone. calm : how far around all must be calm for that to matter, and the residual of calm.
+        gone. calm : how far all may be calm, at least and at most, and the residual of calm.
         known : age less round, and who is heard. ways : of numbers, with their bounds. steps :
         `hear`, `take_in` and `step` of `rounds`, `across`, and what the latter two take beside it.
         frames : for which calm and how long a count, and the messages' pieces with the places of
@@ -452,7 +454,7 @@ class Quiet:
         """
         post = self.post
         self.end, self.evict_seconds = when
-        self.width, self.residual_tol = calm
+        self.least, self.most, self.residual_tol = calm
         self.offset, self.heard = known
         self.ways, self.bounds = ways
         self.hear, self.take_in, self.step, self.across, self.taken, self.stepped = steps
@@ -487,7 +489,7 @@ class Quiet:
         post = self.post
         if not post.is_quiet or post.is_settled or not post.residual < INF:
             return False
-        if post.round >= self.end or post.calm >= self.width:
+        if post.round >= self.end or not self.least <= post.calm <= self.most:
             return False
         if self.changes != self.sums.changes or self.digest != post.digest or self.state.is_stale:
             return False

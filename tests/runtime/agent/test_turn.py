@@ -10,6 +10,7 @@ from dtsvm import Network
 from dtsvm.runtime.agent.node import wire_pb2 as wire
 
 FREE = {"C": 0.1, "tol": 1e-6}
+LONG = {"C": 0.1, "tol": 1e-9}
 NEVER = {"C": 0.1, "tol": 1e-300}
 
 
@@ -19,6 +20,7 @@ class Hasty(Carrier):
     def __init__(self, nodes, *, may_hurry=True, **more):
         super().__init__(nodes, patience=1000, **more)
         self.may_hurry, self.n_quiet = may_hurry, 0
+        self.n_calm = 0  # of them, those of nodes that know all to be calm
 
     def tick(self):
         self.now += self.seconds
@@ -39,6 +41,7 @@ class Hasty(Carrier):
             messages = node.turn(self.now) if may_turn else None
             if messages is not None:
                 self.n_quiet += 1
+                self.n_calm += node.calm == node.post.most_calm
                 self.deliver(name, messages)
                 return
             node.finish(self.now)
@@ -87,6 +90,25 @@ def test_a_round_in_one_go_has_the_bits_of_four_steps(shape, given_settings, tas
         assert node.state.age == plain.nodes[name].state.age
         assert node.residual == plain.nodes[name].residual
         assert node.certifier.n_rounds + node._quick.quiet.n == plain.nodes[name].certifier.n_rounds
+
+
+@pytest.mark.parametrize("shape", ["ring", "complete", "line"])
+def test_rounds_of_calm_nodes_are_in_one_go_too_and_all_settle_in_the_same_round(shape):
+    network = Network.named(shape, ["a", "b", "c", "d", "e"])
+    blocks = make_blocks(network.nodes, ["flu"])
+    nodes = [build(network, blocks, LONG) for _ in range(2)]
+    plain, hasty = (Hasty(some, may_hurry=i == 1) for i, some in enumerate(nodes))
+    for carrier in (plain, hasty):
+        carrier.meet()
+        carrier.run_until_settled()
+    assert hasty.n_calm > 20
+    assert plain.n_calm == 0
+    right = estimates(plain)
+    for key, found in estimates(hasty).items():
+        np.testing.assert_array_equal(found, right[key])
+    for name, node in hasty.nodes.items():
+        assert node.round == plain.nodes[name].round
+        assert node.certifier.gap == plain.nodes[name].certifier.gap <= LONG["tol"]
 
 
 @settings(max_examples=10)

@@ -215,11 +215,11 @@ class Certifier:
         called = [look.follow_at for wave, look in waves if wave.is_called and not wave.is_open]
         self._follow_at = min(called, default=inf)
 
-    @property
-    def n_idle(self) -> float:
-        """For how many rounds nothing is due unless all are calm, or something comes."""
+    def n_idle(self, is_calm: bool) -> float:
+        """For how many rounds nothing is due unless something comes, or all become calm."""
         is_idle = self._seen == self.sums.changes and not self.veil.is_noisy
-        return self._next_look - self.n_rounds - 1.0 if is_idle else 0.0
+        due = self._next_if_calm if is_calm else self._next_look
+        return due - self.n_rounds - 1.0 if is_idle else 0.0
 
     def is_waiting(self, now: float) -> bool:
         """Whether certificates are being made that may be ready in time."""

@@ -120,6 +120,7 @@ class Node(Guarding):
         slots = ((self.holdings[task].slot, one) for task, one in self._bounds.items())
         self.ends.limit({slot: one.most_estimate for slot, one in slots})
         self._width, self._snapshot_at = max(reached.values()), 0
+        self.post.most_calm = 2 * self._width + 1  # nobody is farther from anybody than 2 widths
         self._adapted = self.roster.digest
         self._apart.n_rounds = 0
         self._wake()

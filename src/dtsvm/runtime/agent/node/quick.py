@@ -42,20 +42,24 @@ class Quick:
         """Look for how long nothing is due.
 
         `ages` are the round of the network's last change and the age of the next snapshot, `width`
-        is the network's radius, and `bounds` are what values may be.
+        is how far the farthest node is, and `bounds` are what values may be. Calm changes nothing
+        before all are calm, nor once it is counted no further.
         """
         post, (changed_in, snapshot_at) = self.post, ages
-        if post.calm >= width or not post.residual < inf:
+        is_calm = post.calm >= post.most_calm
+        if not (is_calm or post.calm < width) or not post.residual < inf:
             return
         self.count()
         age = post.round - changed_in
-        n = min(self.certifier.n_idle, self.balancer.next_age - age - 1, snapshot_at - age)
+        idle = self.certifier.n_idle(is_calm), self.balancer.next_age - age - 1
+        n = min(*idle, snapshot_at - age)
         is_waiting = self.certifier.is_waiting(now) or self.balancer.is_waiting(now)
         steps = self.ends.steps
+        calm = (post.most_calm, post.most_calm) if is_calm else (0, width - 1)
         if n > 0 and steps and not is_waiting:
             self.quiet.expect(
                 (int(min(post.round + n, post.last)), self.presence.timing.evict_seconds),
-                (width, self.certifier.residual_tol),
+                (*calm, self.certifier.residual_tol),
                 (-changed_in, self.presence.announced),
                 (self.ends.ways, bounds),
                 steps,

@@ -8,6 +8,10 @@ take turns, half a second each, the other side stopped meanwhile: a machine whos
 minute to minute is as quick for both. Medians are shown: rounds a second and their ratio, the same
 ratio of processor seconds a round (which other work on the machine disturbs less), and those of an
 agent in microseconds.
+
+The rows are the same for ever, so an agent may come to where not one bit of its numbers changes any
+more. Then it says that it is calm, or not, from round to round, which is not training: where one
+does, both sides begin anew.
 """
 
 from __future__ import annotations
@@ -38,6 +42,7 @@ from dtsvm.runtime.agent.site.config import read_config, to_toml
 NODES = list("abcdef")
 SECONDS, WARM_SECONDS = 0.5, 0.25  # of a stretch, and before it
 SETTLE_SECONDS = 1.5  # before the first: connections that were silent for long are made anew
+MOST_TRIES = 10
 HEADER = 75  # bytes of an agent's message beside its numbers
 AGENT = [sys.executable, "-c", "from dtsvm.ui import main; main()", "agent"]
 
@@ -74,6 +79,10 @@ def processor_seconds(running: list[subprocess.Popen[bytes]]) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
+class Calm(Exception):
+    """An agent's numbers have come to rest."""
+
+
 class Side:
     """Six processes that exchange rounds while they are let, and stand still otherwise.
 
@@ -83,17 +92,19 @@ class Side:
         Runs one of them, its node's file appended.
     folder : Path
         Where the nodes' folders are.
-    count : callable
-        Returns the round in which a node is.
+    look : callable
+        Returns the round in which a node is, and for how many it has been calm.
     """
 
-    def __init__(self, command: list[str], folder: Path, count: Callable[[Path], int]) -> None:
-        self.folder, self.count = folder, count
+    def __init__(
+        self, command: list[str], folder: Path, look: Callable[[Path], tuple[int, int]]
+    ) -> None:
+        self.folder, self.look = folder, look
         self.running = [
             subprocess.Popen([*command, str(folder / v / "node.toml")], stderr=subprocess.DEVNULL)
             for v in NODES
         ]
-        while min(count(folder / name) for name in NODES) < 200:
+        while min(look(folder / name)[0] for name in NODES) < 200:
             time.sleep(0.2)
         self.signal(signal.SIGSTOP)
 
@@ -103,15 +114,20 @@ class Side:
             process.send_signal(number)
 
     def measure(self, warm_seconds: float = WARM_SECONDS) -> tuple[float, float]:
-        """Return rounds a second of one node, and its processor seconds a round."""
+        """Return rounds a second of one node, and its processor seconds a round.
+
+        Raises Calm if a node is at rest.
+        """
         self.signal(signal.SIGCONT)
         time.sleep(warm_seconds)
         used, then = processor_seconds(self.running), time.monotonic()
-        before = self.count(self.folder / "a")
+        before, _ = self.look(self.folder / "a")
         time.sleep(SECONDS)
-        n = self.count(self.folder / "a") - before
+        n = self.look(self.folder / "a")[0] - before
         speed = n / (time.monotonic() - then)
         used = processor_seconds(self.running) - used
+        if any(self.look(self.folder / name)[1] for name in NODES):
+            raise Calm
         self.signal(signal.SIGSTOP)
         return speed, used / n / len(NODES)
 
@@ -122,18 +138,19 @@ class Side:
             process.wait(30)
 
 
-def asked(home: Path) -> int:
-    """Return an agent's round."""
+def asked(home: Path) -> tuple[int, int]:
+    """Return an agent's round and calm."""
     try:
-        return int(asyncio.run(ask(home, command="status"))["round"])
+        found = asyncio.run(ask(home, command="status"))
+        return int(found["round"]), int(found["calm"])
     except Exception:
-        return 0
+        return 0, 0
 
 
-def counted(home: Path) -> int:
-    """Return a bare node's round."""
+def counted(home: Path) -> tuple[int, int]:
+    """Return a bare node's round; it is never calm."""
     path = home / "round"
-    return int.from_bytes(path.read_bytes(), "little") if path.exists() else 0
+    return int.from_bytes(path.read_bytes(), "little") if path.exists() else 0, 0
 
 
 async def exchange_bare(path: Path, size: int) -> None:
@@ -163,7 +180,7 @@ async def exchange_bare(path: Path, size: int) -> None:
 
 
 def measure(network: Network, p: int, repeats: int) -> dict[str, float]:
-    """Return the medians of both speeds and of both ratios."""
+    """Return the medians of both speeds and of both ratios; raises Calm if an agent rests."""
     bare = [sys.executable, "-m", "benchmarks.agent_rounds", "--bare", str(16 * (p + 1) + HEADER)]
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
         sides = []
@@ -184,6 +201,17 @@ def measure(network: Network, p: int, repeats: int) -> dict[str, float]:
     return dict(zip(names, np.median(found, axis=0).tolist(), strict=True))
 
 
+def measured(network: Network, p: int, repeats: int) -> dict[str, float]:
+    """Return what `measure` does, begun anew as often as it takes."""
+    for _ in range(MOST_TRIES):
+        try:
+            return measure(network, p, repeats)
+        except Calm:
+            print(f"an agent of {len(network)} links and {p} features rests; begun anew",
+                  file=sys.stderr)  # fmt: skip
+    raise SystemExit(f"an agent came to rest {MOST_TRIES} times")
+
+
 def main() -> None:
     """Print a row for every network and number of features."""
     parser = argparse.ArgumentParser()
@@ -194,7 +222,7 @@ def main() -> None:
     print("network      p    agents      bare   ratio  processor  µs a round")
     for shape in shapes:
         for p in (int(case) for case in asked_for.cases if case.isdigit()):
-            found = measure(Network.named(shape, NODES), p, asked_for.repeats)
+            found = measured(Network.named(shape, NODES), p, asked_for.repeats)
             agents, bare, ratio, share, used = found.values()
             print(f"{shape:10}{p:4}{agents:10.0f}{bare:10.0f}{ratio:8.2f}{share:11.2f}{used:12.0f}",
                   flush=True)  # fmt: skip

@@ -23,6 +23,7 @@ from dtsvm.select.lift import Lift, compact
 from dtsvm.select.margins import Margins, read_scales, read_table, scale_sums, table
 from dtsvm.select.posterior import weights
 from dtsvm.select.sides import sides
+from dtsvm.select.stretch import stretching
 from dtsvm.select.suspects import suspects
 from dtsvm.select.weighing import Weighed, weigh, weighing
 
@@ -69,6 +70,7 @@ __all__ = [
     "sides",
     "slopes",
     "split",
+    "stretching",
     "suspects",
     "table",
     "weigh",

@@ -18,6 +18,7 @@ from dtsvm.select.candidates import Candidate
 from dtsvm.select.held import Held, Job, Lane, out_of_fold
 from dtsvm.select.margins import Margins
 from dtsvm.select.sides import sides
+from dtsvm.select.stretch import stretching
 from dtsvm.select.suspects import suspects
 from dtsvm.select.weighing import (
     Evidence,
@@ -56,6 +57,8 @@ class Chosen:
         What was tried.
     found : Weighed
         Weights, slopes and held-out errors.
+    stretch : ndarray of shape (n_candidates,)
+        What each candidate's biases are multiplied by: see `stretching`.
     side : ndarray of shape (n_tasks,)
         −1 for tasks that are turned round where sides are turned.
     aside : ndarray of shape (n_tasks,)
@@ -66,6 +69,7 @@ class Chosen:
 
     candidates: list[Candidate]
     found: Weighed
+    stretch: Floats
     side: Floats
     aside: NDArray[np.bool_]
     classifiers: Floats
@@ -146,14 +150,17 @@ def choosing(
     final, side = tried.trained[[tried.which.index(m) for m in kept]], tried.side
     final, side = (final[:, -1:], side[-1:]) if refit else (final, side)
     answer = np.einsum("tm,mtj->tj", (share * slope)[:, kept], final.mean(axis=1))
-    return Chosen(list(candidates), found, side[0], aside, answer)
+    stretch = np.ones(len(candidates))
+    stretch[tried.which] = tried.stretch
+    return Chosen(list(candidates), found, stretch, side[0], aside, answer)
 
 
 class _Tried(NamedTuple):
     """Candidates trained on lanes, in the order they were tried; sides are (lane, task)."""
 
     which: list[int]
-    trained: Floats  # (candidate, lane, task, feature with the bias last)
+    trained: Floats  # (candidate, lane, task, feature with the bias last), biases as stretched
+    stretch: Floats  # (candidate,), what their biases were multiplied by
     decisions: Floats  # (row, candidate), out of fold
     margins: Margins
     said: Evidence | None  # of all tasks; None once some are set aside
@@ -173,13 +180,15 @@ def _climb(
     top = min(prices.index(candidates[reference].C) + AHEAD, len(prices)) - 1
     nobody = np.zeros(held.n_tasks, bool)
     which, trained, margins, said = [reference], own[None], None, None
-    decisions = np.zeros((len(held.y), 0))
+    decisions, stretch = np.zeros((len(held.y), 0)), np.zeros(0)
     more = [m for m, c in enumerate(candidates) if prices[top] >= c.C and m != reference]
     while True:
         if more:
             found = yield [_job(candidates[m], lanes, side, nobody) for m in more]
             which, trained = [*which, *more], np.concatenate([trained, np.stack(found)])
-        new = out_of_fold(held, trained[decisions.shape[1] :])
+        fresh, much = yield from _stretched(held, trained[len(stretch) :], ~nobody)
+        trained = np.concatenate([trained[: len(stretch)], fresh])
+        stretch, new = np.append(stretch, much), out_of_fold(held, fresh)
         measured = yield from measuring(held, new)
         heard = evidence(measured)
         margins = measured if margins is None else margins.beside(measured)
@@ -188,7 +197,7 @@ def _climb(
         top += 1
         more = _worth(candidates, which, said, prices[top - 1 : top + 1])
         if not more:
-            return _Tried(which, trained, decisions, margins, said, side)
+            return _Tried(which, trained, stretch, decisions, margins, said, side)
 
 
 def _worth(
@@ -223,11 +232,25 @@ def _set_aside(
     if not len(again):
         return tried
     jobs = [_job(candidates[tried.which[k]], lanes, tried.side, aside) for k in again.tolist()]
-    trained = tried.trained.copy()
-    trained[again] = np.where(aside[:, None], trained[again], np.stack((yield jobs)))
+    trained, stretch = tried.trained.copy(), tried.stretch.copy()
+    anew = np.where(aside[:, None], trained[again], np.stack((yield jobs)))
+    trained[again], stretch[again] = yield from _stretched(held, anew, ~aside)
     decisions = out_of_fold(held, trained)
     margins = yield from measuring(held, decisions)
-    return tried._replace(trained=trained, decisions=decisions, margins=margins, said=None)
+    return tried._replace(
+        trained=trained, stretch=stretch, decisions=decisions, margins=margins, said=None
+    )
+
+
+def _stretched(
+    held: Held, trained: Floats, votes: NDArray[np.bool_]
+) -> Generator[Floats, Floats, tuple[Floats, Floats]]:
+    """Return candidates with the biases of tasks with `votes` stretched, and by how much."""
+    biases = trained[:, held.fold, held.task, -1].T
+    stretch = yield from stretching(held, out_of_fold(held, trained), biases, votes)
+    trained = trained.copy()
+    trained[:, :, votes, -1] *= stretch[:, None, None]
+    return trained, stretch
 
 
 def _judging(

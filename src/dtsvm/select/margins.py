@@ -9,12 +9,25 @@ rows are dealt to processes.
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["GRID", "Margins", "read_scales", "read_table", "scale_sums", "table"]
+from dtsvm.select.base_rates import label_weights
+from dtsvm.select.held import Held
+
+__all__ = [
+    "GRID",
+    "Margins",
+    "counting",
+    "read_scales",
+    "read_table",
+    "rounded",
+    "scale_sums",
+    "table",
+]
 
 Floats = NDArray[np.float64]
 
@@ -70,8 +83,8 @@ def scale_sums(
     1 by default.
     """
     c = np.ones(len(decisions)) if weight is None else weight
-    sums = _rounded(c[:, None] * np.abs(decisions), COARSE).sum(axis=0)
-    labels = np.bincount(2 * task + (y > 0), _rounded(c, COARSE), 2 * n_tasks)
+    sums = rounded(c[:, None] * np.abs(decisions), COARSE).sum(axis=0)
+    labels = np.bincount(2 * task + (y > 0), rounded(c, COARSE), 2 * n_tasks)
     return np.concatenate([sums, labels, [len(decisions)]])
 
 
@@ -87,7 +100,19 @@ def read_scales(total: Floats, n_tasks: int) -> tuple[Floats, Floats, float]:
     return sums[0] / weight, unit * sums[1].reshape(n_tasks, 2), unit
 
 
-def _rounded(terms: Floats, bits: int) -> Floats:
+def counting(held: Held, decisions: Floats) -> Generator[Floats, Floats, tuple[Floats, Floats]]:
+    """Return each candidate's mean |f(x)| over the network, and for how much each row here counts.
+
+    Gives what this node adds to that sum.
+    """
+    sums = scale_sums(decisions, held.y, held.task, held.n_tasks, held.weight)
+    scale, counts, unit = read_scales((yield sums), held.n_tasks)
+    each = label_weights(counts)[held.task, (held.y > 0).astype(np.int64)]
+    each = each if held.weight is None else each * (held.weight * unit)
+    return np.where(scale > 0, scale, 1.0), each
+
+
+def rounded(terms: Floats, bits: int) -> Floats:
     """Terms whose sums are exact as long as they are below 2^(53 − bits)."""
     return np.asarray(np.ldexp(np.rint(np.ldexp(terms, bits)), -bits))
 
@@ -124,8 +149,8 @@ def table(
     width = len(GRID) + 2
     cell = (task[:, None] * m + np.arange(m)) * width
     size = n_tasks * m * width
-    above = _rounded(c * upper, FINE)
-    below = _rounded(np.broadcast_to(c, above.shape), FINE) - above
+    above = rounded(c * upper, FINE)
+    below = rounded(np.broadcast_to(c, above.shape), FINE) - above
     out: Floats = np.bincount((cell + left).ravel(), below.ravel(), size).astype(float)
     out += np.bincount((cell + left + 1).ravel(), above.ravel(), size)
     is_wrong = (decisions > 0) != (y[:, None] > 0)

@@ -121,6 +121,8 @@ class Others:
         rest = total - mine
         if mine.ndim == 1:
             self._check_scales(rest, total)
+        elif mine.ndim == 3 and mine.shape[2] == 3:
+            self._check_information(mine, rest)
         elif mine.ndim == 3:
             self._check_tables(rest)
         elif mine.shape[1] == 5:
@@ -142,6 +144,15 @@ class Others:
         _want("decision values", bool(is_good))
         _, counts, unit = read_scales(total, self.n_tasks)
         self._mass = (unit * labels.reshape(self.n_tasks, 2) * label_weights(counts)).sum(axis=1)
+
+    def _check_information(self, mine: Floats, rest: Floats) -> None:
+        """Fisher information is a Gram matrix; what follows from it and a gradient is bounded."""
+        one, other, both = rest[:, 0, 0], rest[:, 1, 1], rest[:, 0, 1]
+        little = ROUNDING * (1.0 + np.abs(mine).max(initial=0.0))
+        is_gram = (both**2 <= (one + little) * (other + little) * (1.0 + ROUNDING)).all()
+        is_same = (both == rest[:, 1, 0]).all() and np.isfinite(rest).all()
+        is_good = is_gram and is_same and (one >= -little).all() and (other >= -little).all()
+        _want("held-out gradients", bool(is_good))
 
     def _check_tables(self, rest: Floats) -> None:
         """Every candidate's table counts the same rows for as much, wrong ones among them."""

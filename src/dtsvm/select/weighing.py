@@ -8,10 +8,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dtsvm.select.base_rates import label_weights
 from dtsvm.select.evidence import losses, slopes
 from dtsvm.select.held import Held
-from dtsvm.select.margins import Margins, read_scales, read_table, scale_sums, table
+from dtsvm.select.margins import Margins, counting, read_table, table
 from dtsvm.select.posterior import chance_of_company, given_prior, likelihoods, weights
 
 __all__ = [
@@ -75,10 +74,7 @@ def weigh(
 
 def measuring(held: Held, decisions: Floats) -> Generator[Floats, Floats, Margins]:
     """Sum margins over the network: gives what this node adds and is sent the totals."""
-    sums = scale_sums(decisions, held.y, held.task, held.n_tasks, held.weight)
-    scale, counts, unit = read_scales((yield sums), held.n_tasks)
-    each = label_weights(counts)[held.task, (held.y > 0).astype(np.int64)]
-    each = each if held.weight is None else each * (held.weight * unit)
+    scale, each = yield from counting(held, decisions)
     mine = table(decisions, held.y, held.task, held.n_tasks, scale, each)
     return read_table((yield mine), scale)
 

@@ -118,6 +118,7 @@ def _mixed_at(chosen: Chosen, lanes: Lanes, nodes: list[Hashable]) -> Floats:
     for m in np.flatnonzero(share.any(axis=0)).tolist() if nodes else []:
         own = lanes.by_node[chosen.candidates[m]]
         found = np.stack([own.get(node, nothing) for node in nodes])
+        found[..., -1] *= chosen.stretch[m]
         part = share[:, m, None]
         mixed += np.where(part != 0, part * found, 0.0)
     is_lacking = np.isnan(mixed) | chosen.aside[:, None]

@@ -178,7 +178,7 @@ def test_a_task_alone_with_weights_is_the_task_with_as_many_rows():
     other = DTSVMCV(folds=folds[many], **options).fit(X[many], y[many])
     f, g = (clf.coef_[0] / np.linalg.norm(clf.coef_) for clf in (one, other))
     np.testing.assert_allclose(f, g, atol=1e-3)
-    # What held-out rows say of the bias is held back by some rows, and there are as many as are told.
+    # What held-out rows say of the bias is held back: by as much of as many rows as there are.
     f, g = one.decision_function(X), other.decision_function(X)
     np.testing.assert_allclose(f / np.abs(f).max(), g / np.abs(g).max(), atol=1e-2)
 

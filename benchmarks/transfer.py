@@ -364,6 +364,11 @@ which side, with nothing to set. What it does:
   that of all tasks, the more the fewer rows it has and the less tasks differ (a beta distribution,
   by moments). There is nothing to tune in it. Tried first on contraception (10), heart (20), breast
   cancer, diabetes and four sets with two or three rows of a class, confirmed on the others.
+- *Biases* of a candidate with company are multiplied by one number from 0 to 2, the same for all,
+  fitted to held-out rows together with its slope. Few rows, or labels that err, leave weights short
+  beside biases, and the rarer label is said too seldom. It is held back as by three rows (a normal
+  prior; one or ten instead of three hardly differ). Found by weighing kept held-out values of
+  twenty sets anew, confirmed on twelve sets from R's packages that nothing else here was tried on.
 - *Large C last*: all families try up to ten over the mean squared row, a larger C only those whose
   largest so far has a hundredth of some task; and only what has a hundredth of some task has a part
   in the answer (a prototype tried everything and kept a thousandth). Judged on three splits of

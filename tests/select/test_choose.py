@@ -54,12 +54,19 @@ def draw(seed, turned=(), n_tasks=6, rows_a_task=18, p=6, noise=0.3):
     return X, y, task, direction
 
 
-def run(X, y, task, **options):
+def run(X, y, task, hear=lambda candidate, found: None, **options):
     n_tasks = int(task.max()) + 1
     square, n = moments(X)
     held = Held(X, y, task, split(y, task, 3), n_tasks, 3)
     some = candidates(ALL[:6:2] + ALL[6::2], n_tasks=n_tasks, mean_square=square / n)
-    train = pooled(X, y, task, n_tasks, square / n)
+    ordinary = pooled(X, y, task, n_tasks, square / n)
+
+    def train(jobs):
+        found = ordinary(jobs)
+        for job, one in zip(jobs, found, strict=True):
+            hear(job.candidate, one)
+        return found
+
     return choose(held, some, train, reference=1, **options)
 
 

@@ -176,11 +176,8 @@ def test_a_task_alone_with_weights_is_the_task_with_as_many_rows():
     options = {"C": [1.0], "tol": 1e-9, "max_rounds": 20_000, "n_jobs": 1}
     one = DTSVMCV(folds=folds, **options).fit(X, y, sample_weight=weight)
     other = DTSVMCV(folds=folds[many], **options).fit(X[many], y[many])
-    f, g = (clf.coef_[0] / np.linalg.norm(clf.coef_) for clf in (one, other))
-    np.testing.assert_allclose(f, g, atol=1e-3)
-    # What held-out rows say of the bias is held back: by as much of as many rows as there are.
     f, g = one.decision_function(X), other.decision_function(X)
-    np.testing.assert_allclose(f / np.abs(f).max(), g / np.abs(g).max(), atol=1e-2)
+    np.testing.assert_allclose(f / np.abs(f).max(), g / np.abs(g).max(), atol=1e-3)
 
 
 def test_balanced_classes_find_more_of_a_rare_label():

@@ -186,7 +186,8 @@ def _climb(
         if more:
             found = yield [_job(candidates[m], lanes, side, nobody) for m in more]
             which, trained = [*which, *more], np.concatenate([trained, np.stack(found)])
-        fresh, much = yield from _stretched(held, trained[len(stretch) :], ~nobody)
+        is_alone = _are_alone(candidates, which[len(stretch) :])
+        fresh, much = yield from _stretched(held, trained[len(stretch) :], is_alone, ~nobody)
         trained = np.concatenate([trained[: len(stretch)], fresh])
         stretch, new = np.append(stretch, much), out_of_fold(held, fresh)
         measured = yield from measuring(held, new)
@@ -234,7 +235,7 @@ def _set_aside(
     jobs = [_job(candidates[tried.which[k]], lanes, tried.side, aside) for k in again.tolist()]
     trained, stretch = tried.trained.copy(), tried.stretch.copy()
     anew = np.where(aside[:, None], trained[again], np.stack((yield jobs)))
-    trained[again], stretch[again] = yield from _stretched(held, anew, ~aside)
+    trained[again], stretch[again] = yield from _stretched(held, anew, is_alone[again], ~aside)
     decisions = out_of_fold(held, trained)
     margins = yield from measuring(held, decisions)
     return tried._replace(
@@ -243,11 +244,18 @@ def _set_aside(
 
 
 def _stretched(
-    held: Held, trained: Floats, votes: NDArray[np.bool_]
+    held: Held, trained: Floats, is_alone: NDArray[np.bool_], votes: NDArray[np.bool_]
 ) -> Generator[Floats, Floats, tuple[Floats, Floats]]:
-    """Return candidates with the biases of tasks with `votes` stretched, and by how much."""
-    biases = trained[:, held.fold, held.task, -1].T
-    stretch = yield from stretching(held, out_of_fold(held, trained), biases, votes)
+    """Return candidates with the biases of tasks with `votes` stretched, and by how much.
+
+    A task that trains alone keeps its own: it is to be no worse off than alone.
+    """
+    stretch, together = np.ones(len(trained)), np.flatnonzero(~is_alone)
+    if len(together):
+        some = trained[together]
+        biases = some[:, held.fold, held.task, -1].T
+        steps = stretching(held, out_of_fold(held, some), biases, votes)
+        stretch[together] = yield from steps
     trained = trained.copy()
     trained[:, :, votes, -1] *= stretch[:, None, None]
     return trained, stretch

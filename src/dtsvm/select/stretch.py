@@ -2,7 +2,7 @@
 
 The hinge loss puts a bias where the rows it was trained on want it, and the fewer they are and the
 more their labels err, the shorter are weights beside biases: the rarer label is said too seldom. So
-a candidate's biases are multiplied by one number, whatever the task.
+the biases of a candidate with company are multiplied by one number, whatever the task.
 """
 
 from __future__ import annotations

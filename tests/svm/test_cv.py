@@ -43,7 +43,7 @@ def test_a_task_with_labels_drawn_by_lot_is_set_aside_and_the_others_do_without_
     options = {**QUICK, "folds": np.arange(len(y)) % 3, "candidates": FEW, "tol": 1e-4}
     clf = DTSVMCV(Network.ring(4), **options).fit(X, y, task=task, node=node)
     assert [one.is_aside for one in clf.choices_] == [False, True, False, False, False, False]
-    assert "drawn by lot" in clf.choices_[1].sentence
+    assert "errs as often as a coin would" in clf.choices_[1].sentence
     assert np.isfinite(clf.decision_function(X[lies], task=task[lies], node=3)).all()
     without = DTSVMCV(Network.ring(4), **{**options, "folds": options["folds"][~lies]})
     without.fit(X[~lies], y[~lies], task=task[~lies], node=node[~lies])

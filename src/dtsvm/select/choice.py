@@ -16,6 +16,7 @@ __all__ = ["Choice", "Rate", "describe", "difference", "rate"]
 Z = 1.959963984540054  # of a 95 % interval
 MOST_NAMED = 3
 SHOWN = 0.005  # a family with a smaller share is not listed
+SURE = 0.75  # three to one: how much of the company of a task must be turned to say that it is
 ROUNDING = 1e-9  # shares that differ by less are the same
 
 
@@ -42,9 +43,10 @@ class Choice:
     C : float
         Geometric mean of C over its candidates, by their shares.
     is_turned : bool
-        Whether it is turned round where sides are turned.
+        Whether it is turned round: three quarters of its company must say so.
     is_aside : bool
-        Whether its labels look drawn by lot, so that the others train without its rows.
+        Whether it makes so many held-out errors that its labels may be drawn by lot: the others
+        train without its rows.
     company : tuple
         The tasks it trains with; empty if more than half of it trains alone.
     alone, chosen : Rate
@@ -76,7 +78,7 @@ class Choice:
             return f"{name} has no rows; it takes what the others have in common."
         alone = f"{100 * self.alone.value:.1f} % alone"
         if self.is_aside:
-            return f"{name} has labels as if drawn by lot; the others train without it."
+            return f"{name} errs as often as a coin would, unlike others, which train without it."
         if not self.company:
             return f"{name} trains alone; {alone}."
         side = ", turned round" if self.is_turned else ""
@@ -160,10 +162,11 @@ def describe(chosen: Chosen, tasks: Sequence[Any]) -> list[Choice]:
 
 
 def _choice(chosen: Chosen, tasks: Sequence[Any], t: int) -> Choice:
-    share = chosen.found.weights[t]
+    share, has_turned = chosen.found.weights[t], bool((chosen.side < 0).any())
     families: dict[str, float] = {}
     for m in np.flatnonzero(share).tolist():
-        name = str(chosen.candidates[m].family)
+        family = chosen.candidates[m].family  # where nobody is turned, twice the same
+        name = str(family._replace(is_turned=family.is_turned and has_turned))
         families[name] = families.get(name, 0.0) + float(share[m])
     shown = {name: part for name, part in families.items() if part >= SHOWN}
     turned = sum(share[m] for m, c in enumerate(chosen.candidates) if c.family.is_turned)
@@ -175,7 +178,7 @@ def _choice(chosen: Chosen, tasks: Sequence[Any], t: int) -> Choice:
         n_rows=int(n),
         weights=dict(sorted(shown.items(), key=lambda item: -item[1])),
         C=float(np.exp(share @ prices)),
-        is_turned=bool(chosen.side[t] < 0 and turned > (1 - alone) / 2 + ROUNDING),
+        is_turned=bool(chosen.side[t] < 0 and turned > SURE * (1 - alone) - ROUNDING > 0),
         is_aside=bool(chosen.aside[t]),
         company=tuple(other for other in tasks if other != tasks[t]) if alone <= 0.5 else (),
         alone=rate(wrong_alone, n),

@@ -82,6 +82,9 @@ def test_the_sentence_says_with_whom_on_which_side_and_what_it_is_worth():
         "3v6 trains with 8v9, turned round; 10.0 % alone, 8.3 % together."
     )
     assert str(make_choice(company=())) == "3v6 trains alone; 10.0 % alone."
+    assert str(make_choice(n_labels=1)) == (
+        "3v6 has 60 rows of one label only; how well it is told cannot be known."
+    )
     many = tuple(range(22))
     assert str(make_choice(company=many, is_turned=False)) == (
         "3v6 trains with 22 other tasks; 10.0 % alone, 8.3 % together."

@@ -34,6 +34,14 @@ def test_a_turned_task_is_found_said_and_used():
     assert clf.score(X, y, task=task) > 0.85
 
 
+def test_a_task_whose_rows_have_one_label_is_trained_and_that_is_said():
+    X, y, task, node = draw(5)
+    y = np.where(task == "task 1", 1, y)
+    clf = DTSVMCV(Network.ring(4), **QUICK).fit(X, y, task=task, node=node)
+    assert [one.n_labels for one in clf.choices_].count(1) == 1
+    assert "of one label only" in clf.choices_[1].sentence
+
+
 def test_a_task_with_labels_drawn_by_lot_is_set_aside_and_the_others_do_without_it():
     X, y, task, node = draw(22, n_tasks=6, rows_a_task=40, noise=0.1)
     lies, rng = task == "task 1", np.random.default_rng(0)

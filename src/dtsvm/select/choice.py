@@ -54,6 +54,8 @@ class Choice:
         were chosen on the same rows, so the second flatters a little.
     difference : Rate
         Chosen minus alone, paired.
+    n_labels : int
+        How many labels its rows have.
     label : optional
         Where a task has more than two labels, which of them this choice tells from the rest.
     """
@@ -68,6 +70,7 @@ class Choice:
     alone: Rate
     chosen: Rate
     difference: Rate
+    n_labels: int = 2
     label: Any = None
 
     @property
@@ -76,6 +79,9 @@ class Choice:
         name = self.task if self.label is None else f"{self.task} (label {self.label})"
         if self.n_rows == 0:
             return f"{name} has no rows; it takes what the others have in common."
+        if self.n_labels == 1:
+            rows = f"{self.n_rows:,} row{'s' * (self.n_rows > 1)}"
+            return f"{name} has {rows} of one label only; how well it is told cannot be known."
         alone = f"{100 * self.alone.value:.1f} % alone"
         if self.is_aside:
             return f"{name} errs as often as a coin would, unlike others, which train without it."
@@ -184,4 +190,5 @@ def _choice(chosen: Chosen, tasks: Sequence[Any], t: int) -> Choice:
         alone=rate(wrong_alone, n),
         chosen=rate(wrong, n),
         difference=difference(only_chosen, only_alone, n),
+        n_labels=int(chosen.n_labels[t]),
     )

@@ -59,6 +59,8 @@ class Chosen:
         Weights, slopes and held-out errors.
     stretch : ndarray of shape (n_candidates,)
         What each candidate's biases are multiplied by: see `stretching`.
+    n_labels : ndarray of shape (n_tasks,)
+        How many labels a task's rows have.
     side : ndarray of shape (n_tasks,)
         −1 for tasks that are turned round where sides are turned.
     aside : ndarray of shape (n_tasks,)
@@ -70,6 +72,7 @@ class Chosen:
     candidates: list[Candidate]
     found: Weighed
     stretch: Floats
+    n_labels: Ints
     side: Floats
     aside: NDArray[np.bool_]
     classifiers: Floats
@@ -152,7 +155,9 @@ def choosing(
     answer = np.einsum("tm,mtj->tj", (share * slope)[:, kept], final.mean(axis=1))
     stretch = np.ones(len(candidates))
     stretch[tried.which] = tried.stretch
-    return Chosen(list(candidates), found, stretch, side[0], aside, answer)
+    assert tried.margins.labels is not None
+    n_labels = (tried.margins.labels > 0).sum(axis=1)
+    return Chosen(list(candidates), found, stretch, n_labels, side[0], aside, answer)
 
 
 class _Tried(NamedTuple):

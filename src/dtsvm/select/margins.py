@@ -49,12 +49,15 @@ class Margins:
         Rows.
     scale : ndarray of shape (n_candidates,)
         Mean |z|: the grid of candidate m is ``GRID * scale[m]``.
+    labels : ndarray of shape (n_tasks, 2), optional
+        For how much rows of either label count, the positive one last.
     """
 
     counts: Floats
     wrong: Floats
     rows: Floats
     scale: Floats
+    labels: Floats | None = None
 
     def of(self, tasks: NDArray[np.bool_]) -> Margins:
         """Return those of some tasks."""
@@ -67,6 +70,7 @@ class Margins:
             np.concatenate([self.wrong, more.wrong], axis=1),
             self.rows,
             np.concatenate([self.scale, more.scale]),
+            self.labels,
         )
 
 
@@ -100,16 +104,18 @@ def read_scales(total: Floats, n_tasks: int) -> tuple[Floats, Floats, float]:
     return sums[0] / weight, unit * sums[1].reshape(n_tasks, 2), unit
 
 
-def counting(held: Held, decisions: Floats) -> Generator[Floats, Floats, tuple[Floats, Floats]]:
+def counting(
+    held: Held, decisions: Floats
+) -> Generator[Floats, Floats, tuple[Floats, Floats, Floats]]:
     """Return each candidate's mean |f(x)| over the network, and for how much each row here counts.
 
-    Gives what this node adds to that sum.
+    Last, for how much all rows of a task and label do. Gives what this node adds to that sum.
     """
     sums = scale_sums(decisions, held.y, held.task, held.n_tasks, held.weight)
     scale, counts, unit = read_scales((yield sums), held.n_tasks)
     each = label_weights(counts)[held.task, (held.y > 0).astype(np.int64)]
     each = each if held.weight is None else each * (held.weight * unit)
-    return np.where(scale > 0, scale, 1.0), each
+    return np.where(scale > 0, scale, 1.0), each, counts
 
 
 def rounded(terms: Floats, bits: int) -> Floats:

@@ -61,7 +61,7 @@ def stretching(
     >>> answered(steps, np.asarray).round(1).tolist()
     [0.0]
     """
-    scale, c = yield from counting(held, decisions)
+    scale, c, _ = yield from counting(held, decisions)
     c = (c * votes[held.task])[:, None]
     f, b, y = decisions / scale, biases / scale, held.y[:, None]
     a, change = np.ones(f.shape[1]), np.zeros(f.shape[1])

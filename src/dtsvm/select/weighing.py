@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -74,9 +75,9 @@ def weigh(
 
 def measuring(held: Held, decisions: Floats) -> Generator[Floats, Floats, Margins]:
     """Sum margins over the network: gives what this node adds and is sent the totals."""
-    scale, each = yield from counting(held, decisions)
+    scale, each, labels = yield from counting(held, decisions)
     mine = table(decisions, held.y, held.task, held.n_tasks, scale, each)
-    return read_table((yield mine), scale)
+    return replace(read_table((yield mine), scale), labels=labels)
 
 
 class Evidence(NamedTuple):

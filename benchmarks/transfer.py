@@ -364,7 +364,8 @@ which side, with nothing to set. What it does:
   that of all tasks, the more the fewer rows it has and the less tasks differ (a beta distribution,
   by moments). There is nothing to tune in it. Tried first on contraception (10), heart (20), breast
   cancer, diabetes and four sets with two or three rows of a class, confirmed on the others.
-- *Biases* of a candidate with company are multiplied by one number from 0 to 2, the same for all,
+- *Biases* of a candidate with company are multiplied by one number from 0 to 2, the same for all
+  tasks (not with the guard: it harms the few whose shares of labels are far from the others'),
   fitted to held-out rows together with its slope. Few rows, or labels that err, leave weights short
   beside biases, and the rarer label is said too seldom. It is held back as by three rows (a normal
   prior; one or ten instead of three hardly differ). Found by weighing kept held-out values of

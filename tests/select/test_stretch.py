@@ -169,3 +169,11 @@ def test_the_answer_has_the_stretched_biases_of_candidates_with_company_and_no_o
         trained[:, -1] *= again.stretch[m]
         expected += share[:, m, None] * trained
     np.testing.assert_allclose(again.classifiers, expected, atol=1e-9)
+
+
+def test_with_a_guard_all_keep_their_biases():
+    from test_choose import draw as draw_tasks
+    from test_choose import run
+
+    X, y, task, _ = draw_tasks(6, noise=2.0)
+    assert (run(X, y, task, guard="alone").stretch == 1.0).all()

@@ -139,12 +139,13 @@ def choosing(
     """
     lanes = [np.flatnonzero(held.fold != k) for k in range(held.n_folds)]
     lanes += [np.arange(len(held.y))] if refit else []
-    tried = yield from _climb(held, candidates, lanes, reference)
+    keeps = _are_alone(candidates, list(range(len(candidates)))) | (guard is not None)
+    tried = yield from _climb(held, candidates, lanes, reference, keeps)
     aside = np.zeros(held.n_tasks, bool)
     found = yield from _judging(held, tried, candidates, None, aside)
     while (suspects(found.wrong) & ~aside).any():
         aside |= suspects(found.wrong)
-        tried = yield from _set_aside(held, candidates, lanes, tried, aside)
+        tried = yield from _set_aside(held, candidates, lanes, tried, aside, keeps)
         found = yield from _judging(held, tried, candidates, None, aside)
     if guard is not None:
         found = yield from _judging(held, tried, candidates, guard, aside)
@@ -173,7 +174,11 @@ class _Tried(NamedTuple):
 
 
 def _climb(
-    held: Held, candidates: Sequence[Candidate], lanes: list[Ints], reference: int
+    held: Held,
+    candidates: Sequence[Candidate],
+    lanes: list[Ints],
+    reference: int,
+    keeps: NDArray[np.bool_],
 ) -> Generator[Any, Any, _Tried]:
     """Train on all lanes, small C first; a larger one only in families that gain by what they have.
 
@@ -191,8 +196,8 @@ def _climb(
         if more:
             found = yield [_job(candidates[m], lanes, side, nobody) for m in more]
             which, trained = [*which, *more], np.concatenate([trained, np.stack(found)])
-        is_alone = _are_alone(candidates, which[len(stretch) :])
-        fresh, much = yield from _stretched(held, trained[len(stretch) :], is_alone, ~nobody)
+        late = keeps[which[len(stretch) :]]
+        fresh, much = yield from _stretched(held, trained[len(stretch) :], late, ~nobody)
         trained = np.concatenate([trained[: len(stretch)], fresh])
         stretch, new = np.append(stretch, much), out_of_fold(held, fresh)
         measured = yield from measuring(held, new)
@@ -227,6 +232,7 @@ def _set_aside(
     lanes: list[Ints],
     tried: _Tried,
     aside: NDArray[np.bool_],
+    keeps: NDArray[np.bool_],
 ) -> Generator[Any, Any, _Tried]:
     """Train what was tried with company anew, without the rows of some tasks.
 
@@ -240,7 +246,8 @@ def _set_aside(
     jobs = [_job(candidates[tried.which[k]], lanes, tried.side, aside) for k in again.tolist()]
     trained, stretch = tried.trained.copy(), tried.stretch.copy()
     anew = np.where(aside[:, None], trained[again], np.stack((yield jobs)))
-    trained[again], stretch[again] = yield from _stretched(held, anew, is_alone[again], ~aside)
+    late = keeps[tried.which][again]
+    trained[again], stretch[again] = yield from _stretched(held, anew, late, ~aside)
     decisions = out_of_fold(held, trained)
     margins = yield from measuring(held, decisions)
     return tried._replace(
@@ -249,13 +256,14 @@ def _set_aside(
 
 
 def _stretched(
-    held: Held, trained: Floats, is_alone: NDArray[np.bool_], votes: NDArray[np.bool_]
+    held: Held, trained: Floats, keeps: NDArray[np.bool_], votes: NDArray[np.bool_]
 ) -> Generator[Floats, Floats, tuple[Floats, Floats]]:
     """Return candidates with the biases of tasks with `votes` stretched, and by how much.
 
-    A task that trains alone keeps its own: it is to be no worse off than alone.
+    Who trains alone keeps its own, and so do all with a guard: one number for all tasks helps most
+    of them, and those of a few, whose shares of labels are far from the others', it harms.
     """
-    stretch, together = np.ones(len(trained)), np.flatnonzero(~is_alone)
+    stretch, together = np.ones(len(trained)), np.flatnonzero(~keeps)
     if len(together):
         some = trained[together]
         biases = some[:, held.fold, held.task, -1].T

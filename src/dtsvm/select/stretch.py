@@ -76,10 +76,10 @@ def stretching(
                 sums[:, i, j] = rounded(information * slopes[i] * slopes[j], BITS).sum(axis=0)
             sums[:, i, 2] = rounded(c * wrongness * y * slopes[i], BITS).sum(axis=0)
         total = yield sums
-        held_back = np.array([RIDGE, PULL])
-        inverse = np.linalg.inv(total[:, :, :2] + np.diag(held_back))
-        pull = total[:, :, 2] - held_back * np.stack([a, change], axis=1)
-        step = np.clip(np.einsum("mij,mj->mi", inverse, pull), -1.0, 1.0)
-        a = np.maximum(a + step[:, 0], LEAST_SLOPE)
-        change = np.clip(change + step[:, 1], -MOST_CHANGE, MOST_CHANGE)
+        one, other, both = total[:, 0, 0] + RIDGE, total[:, 1, 1] + PULL, total[:, 0, 1]
+        pulls = total[:, 0, 2] - RIDGE * a, total[:, 1, 2] - PULL * change
+        whole = one * other - both * both  # solved here: LAPACK promises no bits
+        a = a + np.clip((other * pulls[0] - both * pulls[1]) / whole, -1.0, 1.0)
+        change = change + np.clip((one * pulls[1] - both * pulls[0]) / whole, -1.0, 1.0)
+        a, change = np.maximum(a, LEAST_SLOPE), np.clip(change, -MOST_CHANGE, MOST_CHANGE)
     return np.asarray(1.0 + change)

@@ -397,7 +397,10 @@ train have more splits. Candidates were trained to a gap of 0.01 here; the estim
 NEW = """### Sets that nothing was tuned on
 
 Drawn once the above was settled, but for the one number that says what a held-out row counts for,
-which is confirmed here.
+which is confirmed here, and the one that biases are multiplied by, which was found on these, too.
+Do not expect as much of every set: on rows that are not shipped here, with labels so rare that
+nothing beats saying the commoner one always, or with a dozen rows a task near chance, choosing was
+behind by more than half a point. What is weighed are logistic losses, not errors.
 """
 POISON = """## A fifth of the tasks have random labels
 

@@ -51,9 +51,8 @@ class DTSVMCV(Networked):
     Every task's classifier is a mean of candidates' classifiers, linear again. Candidates range
     from a task alone over several degrees of sharing to one classifier for all, each as it is and
     with tasks turned round, times C. Every node holds out its own rows in turn; what travels is
-    what training exchanges anyway, and sums of margins by task and candidate. Held-out rows say how
-    far each candidate's biases are to be believed. The weights are a posterior whose prior is
-    learnt from all tasks, so a task of few rows follows what helps others.
+    what training exchanges anyway, and sums of margins by task and candidate. The weights are a
+    posterior whose prior is learnt from all tasks, so a task of few rows follows what helps others.
 
     Parameters
     ----------

@@ -459,10 +459,9 @@ ORACLE = """### Were honest tasks' error rates known
 An oracle that knows that a fifth of the tasks have such labels, and every task's rate of errors on
 new rows were it honest, but not who they are: from held-out errors it finds how likely each of them
 is one, and leaves out those for whom that is more than a half; who is left out keeps what it had.
-Differences to the error without them, in points, on the same splits, measured before those set
-aside kept what they had. On contraception (20), which misses the aim, it is, within the errors of
-these figures, no better off than the rule was, though it finds more of them: what is missed there
-is not to be had by finding them from held-out errors.
+Differences to the error without them, in points, on the same splits. On contraception (20), which
+misses the aim, it is, within the errors of these figures, no better off than the rule, though it
+finds more of them: what is missed there is not to be had by finding them from held-out errors.
 """
 OWN = """## Every node a task of its own
 

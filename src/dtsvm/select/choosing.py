@@ -196,8 +196,8 @@ def _climb(
         if more:
             found = yield [_job(candidates[m], lanes, side, nobody) for m in more]
             which, trained = [*which, *more], np.concatenate([trained, np.stack(found)])
-        late = keeps[which[len(stretch) :]]
-        fresh, much = yield from _stretched(held, trained[len(stretch) :], late, ~nobody)
+        kept = keeps[which[len(stretch) :]]
+        fresh, much = yield from _stretched(held, trained[len(stretch) :], kept, ~nobody)
         trained = np.concatenate([trained[: len(stretch)], fresh])
         stretch, new = np.append(stretch, much), out_of_fold(held, fresh)
         measured = yield from measuring(held, new)
@@ -246,8 +246,8 @@ def _set_aside(
     jobs = [_job(candidates[tried.which[k]], lanes, tried.side, aside) for k in again.tolist()]
     trained, stretch = tried.trained.copy(), tried.stretch.copy()
     anew = np.where(aside[:, None], trained[again], np.stack((yield jobs)))
-    late = keeps[tried.which][again]
-    trained[again], stretch[again] = yield from _stretched(held, anew, late, ~aside)
+    kept = keeps[tried.which][again]
+    trained[again], stretch[again] = yield from _stretched(held, anew, kept, ~aside)
     decisions = out_of_fold(held, trained)
     margins = yield from measuring(held, decisions)
     return tried._replace(

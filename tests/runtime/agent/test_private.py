@@ -286,7 +286,7 @@ def test_probabilities_come_from_one_noisy_count_and_are_paid_for_once(tmp_path,
     assert loss < best + 0.05
     in_bins = [(likely[:, 1] > low) & (likely[:, 1] <= low + 0.2) for low in np.arange(0, 1, 0.2)]
     for some in in_bins:
-        if some.sum() > 200:
+        if some.sum() > 300:  # in smaller ones noise alone moves more
             seen = (y[some] == LABELS[1]).mean()
             assert seen == pytest.approx(likely[some, 1].mean(), abs=0.15)
     told = sites["a"].count("t", n_labels if n_labels > 2 else 1)

@@ -79,7 +79,8 @@ def test_a_signal_ends_every_agent(sign, tmp_path):
 def test_too_little_time_is_said_and_leaves_no_agent_behind(run, tmp_path):
     site = tmp_path / "site"
     result = run("demo", "network", "--nodes", 2, "--out", site, "--seconds", 1, exit_code=1)
-    assert "The nodes did not begin in time. Give them longer with --seconds" in result.output
+    late = r"The nodes did not [\w ]+ in time\. Give them longer with --seconds"
+    assert re.search(late, result.output)  # how far they come depends on the machine
     assert agents_of(site) == []
 
 

@@ -283,9 +283,7 @@ cdef double weights_square(double[::1] v) noexcept nogil
 @cython.locals(s=Int, view=double[:, ::1])
 cpdef object certify_sets(Rows rows, Agents agents, Sets sets, Sums sums)
 @cython.locals(s=Int, view=double[::1])
-cpdef object spread(Agents agents, Sets sets, Sums sums)
 @cython.locals(k=Int, a=Int, t=Int, j=Int)
-cdef double farthest(Int s, Agents agents, Sets sets, Sums sums) noexcept nogil
 cpdef object bound(Int n_teams, double[::1] reg, Sums sums)
 
 # The loop

@@ -94,7 +94,6 @@ __all__ = [
     "snapshot_place",
     "snapshot_plan",
     "solve_rows",
-    "spread",
     "squared_norms",
     "step_and_send",
     "sum_of_nodes",
@@ -2003,37 +2002,6 @@ def certify_sets(rows: Rows, agents: Agents, sets: Sets, sums: Sums) -> Floats:
     return out
 
 
-def spread(agents: Agents, sets: Sets, sums: Sums) -> Floats:
-    """Return how far an agent of each set is from its team's mean at most, over the mean's length.
-
-    Both are of w₀ + w_t, biases as well.
-    """
-    out = np.zeros(sets.set_agent.shape[0] - 1)
-    view = out
-    for s in range(view.shape[0]):
-        average(s, sets, agents, sums)
-        view[s] = farthest(s, agents, sets, sums)
-    return out
-
-
-def farthest(s: int, agents: Agents, sets: Sets, sums: Sums) -> float:
-    """The same of set s, whose average has just been made."""
-    worst = 0.0
-    for k in range(sets.set_agent[s], sets.set_agent[s + 1]):
-        a = sets.agents[k]
-        if agents.is_relay[a]:
-            continue
-        t = sets.team[a]
-        far = length = 0.0
-        for j in range(sums.common.shape[0]):
-            mean = sums.common[j] + sums.specific[t, j]
-            far += square(agents.estimate[a, 0, j] + agents.estimate[a, 1, j] - mean)
-            length += mean * mean
-        if far > 0.0:
-            worst = max(worst, sqrt(far / max(length, TINY)))
-    return worst
-
-
 def bound(n_teams: int, reg: Floats, sums: Sums) -> tuple[float, float]:
     """Return objective and bound of a set from sums that were added up elsewhere."""
     repair(sums, n_teams, reg[2] > 0.0)
@@ -2200,9 +2168,9 @@ def run_apart(
 ) -> None:  # fmt: skip
     """Train sets that have nothing to do with each other, each until it is certified.
 
-    One set after the other, so that what it works on stays at hand. It ends when its gap is small
-    and its agents agree, or after `job.most` rounds. After `long` somebody may look up; the next
-    call goes on with set `job.turn`.
+    One set after the other, so that what it works on stays at hand. It ends when the gap of its
+    average is small, or after `job.most` rounds. After `long` somebody may look up; the next call
+    goes on with set `job.turn`.
 
     `sets.ended` has the rounds after which a set ended, its objective, its gap, and whether that is
     small enough.
@@ -2328,7 +2296,7 @@ def look_apart(s: int, rows: Rows, agents: Agents, sets: Sets, sums: Sums, job: 
     mirror(agents)
     certify(s, rows, agents, sets, sums)
     gap = gap_apart(sums.objective, sums.bound, sets.total_box[s])
-    is_good = gap <= job.gap_tol and farthest(s, agents, sets, sums) <= job.residual_tol
+    is_good = gap <= job.gap_tol
     if is_good or job.done >= job.most:
         sets.is_silent[s] = 1
         sets.ended[s, 0], sets.ended[s, 1], sets.ended[s, 2] = job.done, sums.objective, gap

@@ -1,9 +1,9 @@
 """Sets of agents that have nothing to do with each other, each trained until it is certified.
 
-The lanes of a choice lie side by side in one state. In memory they train one after the other, each
-until its certificate is good and its agents agree, so that what a set works on stays in the cache;
-ranks train them side by side, and a set that is done falls silent. What a set does is what it would
-do by itself.
+The lanes of a choice lie side by side in one state. In memory they train one after the other, so
+that what a set works on stays in the cache; ranks train them side by side, and a set that is done
+falls silent. What a set does is what it would do by itself. Its answer is the average of its
+agents, the one that is certified, so they need not agree before it ends, and all of `tol` is its.
 """
 
 from __future__ import annotations

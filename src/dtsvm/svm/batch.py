@@ -91,33 +91,17 @@ class Batch:
         found = Problem(X, rows, rows + place[self.kind[unit]], y, owner, prices)
         return found if y.all() else found.of(y != 0)
 
-    def owners(self, some: Ints) -> Ints:
-        """Return the owners of some units."""
-        each = [
-            np.arange(k, k + n) for k, n in zip(self.first[some], self.n_owners[some], strict=True)
-        ]
-        return np.concatenate([np.zeros(0, np.int64), *each])
-
-    def classifiers(self, found: Floats, some: Ints) -> Floats:
-        """Return tasks' classifiers (…, unit, task, p + 1) from owners' (…, owner, width + 1).
-
-        Both of `some` units alone.
-        """
+    def classifiers(self, found: Floats) -> Floats:
+        """Return tasks' classifiers (unit, task, p + 1) from owners' (owner, width + 1)."""
         n_tasks, p1 = self.held.n_tasks, self.held.X.shape[1] + 1
-        out = np.empty((*found.shape[:-2], len(some), n_tasks, p1))
-        n = self.n_owners[some]
-        first = np.cumsum(n) - n
+        out = np.empty((len(self.units), n_tasks, p1))
         for k, kind in enumerate(self.kinds):
-            mine = np.flatnonzero(self.kind[some] == k)
-            if not len(mine):
-                continue
-            if self.is_alone[some[mine[0]]]:
-                out[..., mine, :, :] = found[..., first[mine, None] + np.arange(n_tasks), :]
+            mine = np.flatnonzero(self.kind == k)
+            if self.is_alone[mine[0]]:
+                out[mine] = found[self.first[mine, None] + np.arange(n_tasks)]
             else:
-                turn = np.where(self.side[some[mine]] < 0, -1.0, 1.0)[:, :, None]
-                out[..., mine, :, :] = (
-                    self.lifts[kind].classifiers(found[..., first[mine], :]) * turn
-                )
+                turn = np.where(self.side[mine] < 0, -1.0, 1.0)[:, :, None]
+                out[mine] = self.lifts[kind].classifiers(found[self.first[mine]]) * turn
         return out
 
     def scores(self, problem: Problem, found: Floats) -> Floats:

@@ -278,8 +278,7 @@ class DTSVMCV(Networked):
                 task=np.searchsorted(some, task[rows]),
                 weight=None if held.weight is None else held.weight[rows],
             )  # fmt: skip
-            part = replace(lanes, held=mine, where=(nodes, node[rows]), stages=[], by_node={},
-                           _lifted={})  # fmt: skip
+            part = replace(lanes, held=mine, where=(nodes, node[rows]), stages=[], _lifted={})
             names = [tasks[t] for t in some]
             answers.append((Answer(part, names, self._chosen(part), label), rows))
         self._take_answers([answer for answer, _ in answers], tasks, classes)
@@ -297,7 +296,7 @@ class DTSVMCV(Networked):
         self, answers: list[Answer], tasks: list[Any], classes: dict[Hashable, tuple[Any, ...]]
     ) -> None:
         """Keep what was chosen."""
-        models = models_of(answers, tasks, classes, self.refit)
+        models = models_of(answers, tasks, classes)
         self.choices_ = [
             replace(one, label=answer.label)
             for answer in answers

@@ -35,11 +35,10 @@ MOST = 60_000  # numbers in the estimates of one batch
 
 
 class Trained(NamedTuple):
-    """What became of a unit: every task's classifier, bias last, and those its nodes found."""
+    """What became of a unit: how it ended, and every task's classifier, bias last."""
 
     info: Info
     whole: Floats
-    nodes: dict[Hashable, Floats]
 
 
 class Progress(NamedTuple):
@@ -90,14 +89,13 @@ class Lanes:
     company: Alone = field(default_factory=Alone)
     others: Alone = field(default_factory=Alone)
     stages: list[list[tuple[Candidate, Info]]] = field(default_factory=list)
-    by_node: dict[Candidate, dict[Hashable, Floats]] = field(default_factory=dict)
     _lifted: dict[Any, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._opener = Opener(self.network, self.where[0], self.tol, self.others)
 
     def __call__(self, jobs: list[Job]) -> list[Floats]:
-        """Train; what each node found by itself is kept in `by_node`, of lanes of all rows."""
+        """Train."""
         first = first_alike(jobs)
         some = {k: jobs[k] for k in sorted(set(first))}
         batches = self._batches(some)
@@ -113,8 +111,6 @@ class Lanes:
         self.stages.append(
             [(job.candidate, join_lanes([one.info for one in found[k]])) for k, job in some.items()]
         )
-        for k, job in enumerate(jobs):
-            self.by_node[job.candidate] = found[first[k]][-1].nodes
         return [np.stack([one.whole for one in found[first[k]]]) for k in range(len(jobs))]
 
     def _batches(self, jobs: dict[int, Job]) -> list[list[Unit]]:
@@ -144,7 +140,7 @@ class Lanes:
         mine = self.company.turn(list(enumerate(batches)))
         trained = iter(self._train_all([units for _, units in mine]))
         found = [(b, i, *next(trained)) for b, units in mine for i in range(len(units))]
-        return _heard(self.company, found, self.where[0])
+        return _heard(self.company, found)
 
     def _train_all(self, batches: list[list[Unit]]) -> Iterable[tuple[int, Trained]]:
         """Train batches, so many at a time, in order."""
@@ -166,68 +162,39 @@ class Lanes:
         lifts = self._lifts(units)
         batch = Batch(units, lifts, self.held)
         parts = {id(X): X for X in map(self._lifted_rows, lifts.values())}
-        answers = self._answers(batch, batch.problem(laid(list(parts.values()))))
-        whole = batch.classifiers(answers.whole, np.arange(len(units)))
-        own = batch.classifiers(answers.own, answers.everywhere)
+        found, ended = self._answers(batch, batch.problem(laid(list(parts.values()))))
+        whole = batch.classifiers(found)
         spent = (perf_counter() - started) / len(units)
-        place = {u: i for i, u in enumerate(answers.everywhere.tolist())}
-        found = []
+        out = []
         for u, (k, n) in enumerate(zip(batch.first.tolist(), batch.n_owners.tolist(), strict=True)):
-            ends = [end for end in answers.ended[k : k + n] if end is not None]
-            nodes = zip(answers.nodes, own[:, place[u]], strict=True) if u in place else ()
-            found.append(Trained(sum_ends(ends, spent), whole[u], dict(nodes)))
-        return found
+            ends = [end for end in ended[k : k + n] if end is not None]
+            out.append(Trained(sum_ends(ends, spent), whole[u]))
+        return out
 
-    def _answers(self, batch: Batch, problem: Problem) -> _Answers:
-        """Train those who have rows of both classes; the others have no weights and a side."""
-        X, rows, _, y, owner, prices = problem
+    def _answers(self, batch: Batch, problem: Problem) -> tuple[Floats, list[Ended | None]]:
+        """Train who has rows of both classes; return classifiers (owner, p + 1) and how they ended.
+
+        The others have no weights and a side.
+        """
+        X, _, _, y, owner, prices = problem
         n = len(prices)
         counts = np.stack([np.bincount(owner, minlength=n), np.bincount(owner, y, n)])
         n_rows, balance = self.others.add(counts.astype(np.float64))
         is_open = np.abs(balance) < n_rows
         whole = np.zeros((n, X.shape[1] + 1))
         whole[:, -1] = np.where(is_open, 0.0, np.sign(balance))
-        everywhere = self._on_all_rows(batch.units)
-        owners = batch.owners(everywhere)
-        at, own = self._nodes_of(owner, rows, whole, owners)
         ended: list[Ended | None] = [None] * n
         if is_open.any():
             mine = is_open[owner]
             problem = problem if mine.all() else problem.of(mine)
             opened, ends = self._run(batch, problem)
-            _take(opened, whole, (owners, at, own))
+            trained, first = np.unique(opened.owner, return_index=True)
+            whole[trained] = average(opened.memory.state)[opened.slot[first]].sum(axis=1)
             best = self._best_biases(problem, batch.scores(problem, whole))
-            shift = np.where(is_open, best - whole[:, -1], 0.0)
-            whole[:, -1] += shift
-            own[:, :, -1] += shift[owners]
+            whole[:, -1] = np.where(is_open, best, whole[:, -1])
             for k, end in ends.items():
                 ended[k] = end
-        nodes = [self.network.nodes[v] for v in at.tolist()]
-        return _Answers(whole, everywhere, nodes, own, ended)
-
-    def _on_all_rows(self, units: Sequence[Unit]) -> Ints:
-        """Which units train on all rows, here and elsewhere."""
-        sizes = np.array([len(self.held.y), *(len(unit.rows) for unit in units)])
-        n_all, *each = self.others.add(sizes).tolist()
-        return np.flatnonzero(np.array(each) == n_all)
-
-    def _nodes_of(
-        self, owner: Ints, rows: Ints, whole: Floats, owners: Ints
-    ) -> tuple[Ints, Floats]:
-        """Who holds rows of some owners, and what they answer before training; else not a number.
-
-        Nodes are places in the network.
-        """
-        is_wanted = np.zeros(len(whole), bool)
-        is_wanted[owners] = True
-        mine = is_wanted[owner]
-        node = self._opener.place[self.where[1][rows[mine]]]
-        pairs = self.others.distinct(node * len(whole) + owner[mine])
-        at, k = np.divmod(pairs, len(whole))
-        nodes = np.unique(at)
-        own = np.full((len(nodes), len(owners), whole.shape[1]), np.nan)
-        own[np.searchsorted(nodes, at), np.searchsorted(owners, k)] = whole[k]
-        return nodes, own
+        return whole, ended
 
     def _run(self, batch: Batch, problem: Problem) -> tuple[Opened, dict[int, Ended]]:
         """Open a batch and train it; return it and how its owners ended."""
@@ -278,20 +245,6 @@ class Lanes:
         return best_bias(scores, y, whose.astype(np.int64), len(problem.C), *more)
 
 
-class _Answers(NamedTuple):
-    """Classifiers (owner, p + 1), and how each owner ended.
-
-    Those of units that train on all rows, `everywhere`, also as each holder found them: `own` has
-    the axes (node, owner, p + 1), owners of these units alone.
-    """
-
-    whole: Floats
-    everywhere: Ints
-    nodes: list[Hashable]
-    own: Floats
-    ended: list[Ended | None]
-
-
 def _runs(number: Ints) -> list[range]:
     """Return where each of the numbers, which ascend, stands."""
     cuts = [0, *(np.flatnonzero(np.diff(number)) + 1).tolist(), len(number)]
@@ -305,32 +258,14 @@ def _named(
         yield from ((unit.job, one) for unit, one in zip(units, found, strict=True))
 
 
-def _heard(
-    company: Alone, found: list[tuple[int, int, int, Trained]], nodes: Sequence[Hashable]
-) -> list[tuple[int, Trained]]:
+def _heard(company: Alone, found: list[tuple[int, int, int, Trained]]) -> list[tuple[int, Trained]]:
     """Join what all processes trained, in the order of batches, the same bits at each."""
-    number = {node: i for i, node in enumerate(nodes)}
     said = [
-        [b, i, k, [str(info.status), *list(asdict(info).values())[1:]], whole.tolist(),
-         [[number[node], u.tolist()] for node, u in own.items()]]
-        for b, i, k, (info, whole, own) in found
-    ]  # fmt: skip
+        [b, i, k, [str(info.status), *list(asdict(info).values())[1:]], whole.tolist()]
+        for b, i, k, (info, whole) in found
+    ]
     every = sorted((one for some in company.gather(said) for one in some), key=lambda e: e[:2])
     return [
-        (k, Trained(Info(Status(end[0]), *end[1:]), np.array(whole),
-                    {nodes[j]: np.array(u) for j, u in own}))
-        for _, _, k, end, whole, own in every
-    ]  # fmt: skip
-
-
-def _take(opened: Opened, whole: Floats, holders: tuple[Ints, Ints, Floats]) -> None:
-    """Read what agents agreed on, and what each found that trains on all rows."""
-    memory, _, node, owner, slot = opened
-    trained, first = np.unique(owner, return_index=True)
-    whole[trained] = average(memory.state)[slot[first]].sum(axis=1)
-    wanted, nodes, own = holders
-    is_wanted = np.zeros(len(whole), bool)
-    is_wanted[wanted] = True
-    mine = is_wanted[owner]
-    places = np.searchsorted(nodes, node[mine]), np.searchsorted(wanted, owner[mine])
-    own[places] = memory.state.estimate(slot[mine]).sum(axis=1)
+        (k, Trained(Info(Status(end[0]), *end[1:]), np.array(whole)))
+        for _, _, k, end, whole in every
+    ]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dtsvm.problem import TaskModel
 from dtsvm.rounds import Info, Status
-from dtsvm.select import Candidate, Chosen, Held
+from dtsvm.select import Candidate, Chosen
 from dtsvm.svm.lanes import Lanes
 
 __all__ = ["Answer", "by_candidate", "joined", "models_of", "wrong_labels"]
@@ -31,12 +31,12 @@ class Answer(NamedTuple):
 
 
 def models_of(
-    answers: Sequence[Answer], tasks: Sequence[Any], classes: Classes, is_refitted: bool
+    answers: Sequence[Answer], tasks: Sequence[Any], classes: Classes
 ) -> tuple[TaskModel, ...]:
     """Return every task's classifiers: one, or one for each of its labels."""
     found: dict[Hashable, list[TaskModel]] = {task: [] for task in tasks}
     for lanes, some, chosen, _ in answers:
-        for one in _task_models(chosen, lanes.held, lanes, some, classes, is_refitted):
+        for one in _task_models(chosen, lanes, some, classes):
             found[one.task].append(one)
     return tuple(_stacked(found[task]) for task in tasks)
 
@@ -83,46 +83,20 @@ def wrong_labels(
 
 
 def _task_models(
-    chosen: Chosen,
-    held: Held,
-    lanes: Lanes,
-    tasks: list[Any],
-    classes: dict[Hashable, tuple[Any, ...]],
-    is_refitted: bool,
+    chosen: Chosen, lanes: Lanes, tasks: list[Any], classes: Classes
 ) -> tuple[TaskModel, ...]:
-    """Mix the candidates' classifiers, the network's and every holder's own."""
+    """Mix the candidates' classifiers; every holder has the mixture of what was certified."""
     nodes, node = lanes.where
     common = chosen.classifiers[:, :-1].mean(axis=0)
-    pairs = lanes.others.distinct(held.task * len(nodes) + node)
-    holders = [pairs[pairs // len(nodes) == t] % len(nodes) for t in range(len(tasks))]
-    at = np.unique(pairs % len(nodes)).tolist() if is_refitted else []
-    mixed = dict(zip(at, _mixed_at(chosen, lanes, [nodes[v] for v in at]), strict=True))
+    pairs = lanes.others.distinct(lanes.held.task * len(nodes) + node)
     found = []
     for t, task in enumerate(tasks):
         u = chosen.classifiers[t]
-        own = {nodes[v]: (mixed[v][t] if is_refitted else u)[None] for v in holders[t].tolist()}
+        holders = pairs[pairs // len(nodes) == t] % len(nodes)
+        own = {nodes[v]: u[None] for v in holders.tolist()}
         parts = u[None, :-1], u[-1:], common[None], (u[:-1] - common)[None]
         found.append(TaskModel(task, classes[task], *parts, own))
     return tuple(found)
-
-
-def _mixed_at(chosen: Chosen, lanes: Lanes, nodes: list[Hashable]) -> Floats:
-    """Nodes' own mixtures, (node, task, p + 1).
-
-    The network's if no row of a node trained with others, or not in the end: a task set aside. What
-    a node does not have is not a number.
-    """
-    share = chosen.found.weights * chosen.found.slopes
-    nothing = np.full(chosen.classifiers.shape, np.nan)
-    mixed = np.zeros((len(nodes), *chosen.classifiers.shape))
-    for m in np.flatnonzero(share.any(axis=0)).tolist() if nodes else []:
-        own = lanes.by_node[chosen.candidates[m]]
-        found = np.stack([own.get(node, nothing) for node in nodes])
-        found[..., -1] *= chosen.stretch[m]
-        part = share[:, m, None]
-        mixed += np.where(part != 0, part * found, 0.0)
-    is_lacking = np.isnan(mixed) | chosen.aside[:, None]
-    return np.where(is_lacking, chosen.classifiers, mixed)
 
 
 def joined(*lanes: Lanes) -> Info:

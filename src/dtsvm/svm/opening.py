@@ -30,13 +30,11 @@ Ints = NDArray[np.int64]
 class Opened(NamedTuple):
     """What runs a batch's rounds, and its agents that hold rows.
 
-    names : the owners, by the rank of a task. node, owner, slot : of every such agent its node's
-    place in the network, its owner and its slot.
+    names : the owners, by the rank of a task. owner, slot : of every such agent.
     """
 
     memory: Memory
     names: Ints
-    node: Ints
     owner: Ints
     slot: Ints
 
@@ -80,8 +78,8 @@ class Opener:
         state.price(whose[0], prices[owners[whose[1]]])
         state.pull_lightly()
         memory = run_by(self.engine)(state, n_threads=1)
-        holder_at, holder_of = holds.nonzero()
-        return Opened(memory, owners, holder_at, owners[holder_of], agent[holder_at, holder_of])
+        at, what = holds.nonzero()
+        return Opened(memory, owners, owners[what], agent[at, what])
 
     def _enter(self, state: Any, holds: NDArray[np.bool_]) -> tuple[Ints, tuple[Ints, Ints]]:
         """Let holders and relays enter; return slots by node and owner, and all with their owner.

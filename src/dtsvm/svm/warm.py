@@ -60,11 +60,8 @@ class WarmLanes(Lanes):
         members, memory = session._need_rows()
         agents = members.state.tables.agents
         slot = agents.used[agents["is_relay"][agents.used] == 0]
-        place = {node: v for v, node in enumerate(self.network.nodes)}
-        at = {a: place[node] for node, tasks in members.at.items() for a in tasks.values()}
-        node = np.array([at[a] for a in slot.tolist()], np.int64)
         names = np.array(members.tasks, np.int64)
-        return Opened(memory, names, node, names[agents["task"][slot]], slot)
+        return Opened(memory, names, names[agents["task"][slot]], slot)
 
     def _session(self, batch: Batch, problem: Problem) -> Session:
         X, rows, _, y, owner, _ = problem

@@ -23,7 +23,6 @@ from dtsvm.problem import Certificate
 from dtsvm.rounds import Info
 from dtsvm.rounds.agreement import N_SHOWN, decide, total
 from dtsvm.rounds.plan import ITERATES, Plan
-from dtsvm.rounds.stopping import SHARE, residual_tol
 from dtsvm.runtime.memory import Memory
 from dtsvm.runtime.mpi.certificate import certify_sets
 from dtsvm.runtime.mpi.collect import gather_rows
@@ -240,11 +239,10 @@ class Mpi(Memory):
             done += n
             next_look = compiled.next_look_apart(done)
             found = self.certify_plan(some)
-            far = compiled.spread(some.agents, some.sets, some.sums)
             gap = np.array([
                 compiled.gap_apart(*one, box) for one, box in zip(found, some.boxes, strict=True)
             ])  # fmt: skip
-            is_good = (gap <= SHARE * tol) & (far <= residual_tol(tol))
+            is_good = gap <= tol
             is_over = is_good | (done >= max_rounds)
             objective = np.array([one.objective for one in found])
             rounds = np.full(len(found), float(done))

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from dtsvm.problem import Certificate, Settings
 from dtsvm.rounds.certify import Tally, certify
-from dtsvm.rounds.stopping import SHARE, residual_tol
 from dtsvm.runtime.agent.node.bench import Bench, Lane
 from dtsvm.runtime.agent.node.masks import MOST
 from dtsvm.runtime.agent.node.ranges import are_within
@@ -24,7 +23,7 @@ from dtsvm.runtime.agent.node.wave import Wave
 __all__ = ["Looks"]
 
 Floats = NDArray[np.float64]
-NARROW = ("loss", "plus", "minus", "slant", "box", "far")
+NARROW = ("loss", "plus", "minus", "slant", "box")
 WIDE = ("pull", "room")
 CLASSES = ("positive", "negative")
 FIRST_LOOK, NEAR = 8, 3  # rounds: until the first look, and between lanes looked at together
@@ -104,7 +103,7 @@ class Looks:
             mean = total[at : at + width] / lane.n_nodes
             at += width
             self._answers[lane.number] = mean
-            self._mine[lane.number] = mine = _tallied(bench, lane, mean, self.settings.tol)
+            self._mine[lane.number] = mine = _tallied(bench, lane, mean)
             parts += [mine[name].ravel() for name in (*NARROW, *WIDE)]
         self._add("tally", parts)
 
@@ -155,9 +154,8 @@ class Looks:
             return
         least = max(found.bound, 1e-6 * float(sums["box"][0]), 1e-300)
         gap = max(0.0, (found.objective - found.bound) / least)
-        allowed = SHARE * self.settings.tol
-        is_good = gap <= allowed and sums["far"][0] == 0.0
-        if is_good or age >= MOST_ROUNDS:
+        allowed = self.settings.tol
+        if gap <= allowed or age >= MOST_ROUNDS:
             self.found[number], self.gaps[number] = u, gap
             del self._next[number]
             return
@@ -169,14 +167,13 @@ def _width(bench: Bench) -> int:
     return bench.state.n_features + 1
 
 
-def _tallied(bench: Bench, lane: Lane, mean: Floats, tol: float) -> dict[str, Floats]:
-    """Return what a node adds to the second sum of a lane, and whether it is far from the mean."""
+def _tallied(bench: Bench, lane: Lane, mean: Floats) -> dict[str, Floats]:
+    """Return what a node adds to the second sum of a lane."""
     if lane.slot < 0:
         wide = {name: np.zeros((1, _width(bench))) for name in WIDE}
         return {name: np.zeros(1) for name in NARROW} | wide
     sums = bench.tally(lane, mean, has_room=True)
-    far = np.linalg.norm(bench.found(lane) - mean) > residual_tol(tol) * np.linalg.norm(mean)
-    return {**sums, "box": np.array([bench.box(lane)]), "far": np.array([float(far)])}
+    return {**sums, "box": np.array([bench.box(lane)])}
 
 
 def _apart(term: Floats, width: int) -> dict[str, Floats]:
@@ -204,7 +201,7 @@ def _is_possible(sums: dict[str, Floats], mine: dict[str, Floats], found: Certif
     others = float(sums["box"][0] - mine["box"][0])
     room = float(mine["room"][0, -1])
     return (
-        all(are_within(sums[name], mine[name]) for name in ("loss", "plus", "minus", "box", "far"))
+        all(are_within(sums[name], mine[name]) for name in ("loss", "plus", "minus", "box"))
         and are_within(dual, held, others)
         and are_within(float(sums["room"][0, -1]), room, 0.5 * others)
         and found.objective - found.bound >= -ROUNDING * (1.0 + abs(found.objective))

@@ -10,10 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 
+from benchmarks.r_sets import CONFIRMING, DECIDING
 from benchmarks.settings import MissingData
 from dtsvm.data import DigitFeatures, load_mnist
 
-__all__ = ["FRESH", "SENSORS", "SETS", "Places", "Split"]
+__all__ = ["FRESH", "R_CONFIRMING", "R_DECIDING", "SENSORS", "SETS", "Places", "Split"]
 
 OTHERS = ["1v4", "2v7", "3v5", "6v8", "9v0", "7v9", "5v6", "8v3"]
 PAIRS = ["0v1", "2v3", "4v5", "6v7", "8v9", "3v6", "5v4", "1v7", "0v8", "2v5", "9v6", "3v4"]
@@ -25,6 +26,7 @@ class Places(NamedTuple):
 
     data: Path | None
     mnist: Path | None
+    r_sets: Path | None = None
 
 
 class Split(NamedTuple):
@@ -43,10 +45,13 @@ Rows = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 @cache
 def _load(places: Places, name: str) -> Rows:
-    path = places.data / f"{name}.npz" if places.data else None
-    if path is None or not path.is_file():
-        raise MissingData(f"needs {name}.npz: give --data DIR or set DTSVM_DATA.")
-    with np.load(path) as held:
+    folders = [folder for folder in (places.data, places.r_sets) if folder]
+    paths = [path for folder in folders if (path := folder / f"{name}.npz").is_file()]
+    if not paths:
+        raise MissingData(
+            f"needs {name}.npz: give --data DIR, or of benchmarks.r_sets --r-sets DIR."
+        )
+    with np.load(paths[0]) as held:
         X, y, task = held["X"].astype(float), held["y"].astype(float), held["task"]
     return X, y, np.unique(task, return_inverse=True)[1]
 
@@ -180,3 +185,8 @@ FRESH: dict[str, Callable[[Places, int], Split]] = {
         {"3v5": (3, 17), "4v9": (2, 18), "7v9": (17, 3), "2v8": 60}
     ),
 }
+
+# From R's packages: nothing was ever tuned on the latter.
+R_DECIDING, R_CONFIRMING = (
+    {title: _rows(name, n) for title, (name, n) in some.items()} for some in (DECIDING, CONFIRMING)
+)

@@ -48,3 +48,10 @@ def test_the_side_with_more_rows_stays_as_it_is():
 def test_a_task_without_a_classifier_is_not_turned():
     own = np.array([[1.0, 0.0], [0.0, 0.0], [1.0, 0.1]])
     assert sides(own, np.array([5, 0, 5])).tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_of_two_sides_with_as_many_rows_the_first_task_that_says_something_stays(seed):
+    turn = np.linalg.qr(np.random.default_rng(seed).normal(size=(2, 2)))[0]
+    own = np.array([[0.0, 0.0], [1.0, 0.0], [-1.0, 0.1]]) @ turn
+    assert sides(own, np.array([0, 13, 13])).tolist() == [1.0, 1.0, -1.0]

@@ -17,7 +17,8 @@ def sides(own: Floats, n_rows: NDArray[np.int64] | Floats) -> Floats:
 
     With v_t = √n_t w_t/‖w_t‖ and G = V Vᵀ, it looks for signs s that make sᵀGs large: those of the
     leading eigenvector, then one task at a time as long as turning it gains. All signs reversed is
-    the same; the side with more rows, or the first task's, is kept as it is.
+    the same; the side with more rows, or that of the first task that says something, is kept as it
+    is.
 
     Parameters
     ----------
@@ -44,9 +45,11 @@ def sides(own: Floats, n_rows: NDArray[np.int64] | Floats) -> Floats:
     for _ in range(PASSES):
         if not _turn_each(G, s):
             break
-    kept = s @ n_rows
-    s = s if kept > 0 or (kept == 0 and s[0] > 0) else -s
-    s[~v.any(axis=1)] = 1.0  # says nothing of itself: as it is
+    says = v.any(axis=1)
+    s[~says] = 1.0  # nothing of itself: as it is
+    kept = s[says] @ np.asarray(n_rows)[says]
+    is_kept = kept > 0 or (kept == 0 and s[says.argmax()] > 0)
+    s[says] *= 1.0 if is_kept else -1.0
     return s
 
 

@@ -72,6 +72,20 @@ def test_a_larger_c_is_tried_only_in_families_that_gain_by_the_one_before():
     np.testing.assert_allclose(clf.weights_.sum(axis=1), 1.0)
 
 
+def test_a_larger_c_is_tried_only_if_the_one_before_has_its_even_share():
+    tried = {}
+    for noise in (0.0, 2.0):  # rows that a line parts want a large C, noisy ones a small one
+        X, y, task, node = draw(24, rows_a_task=80, noise=noise)
+        clf = DTSVMCV("ring", C=[0.01, 0.1, 1.0, 10.0], n_jobs=1).fit(X, y, task=task, node=node)
+        by_price = dict.fromkeys((candidate.C for candidate in clf.candidates_), 0.0)
+        for candidate, share in zip(clf.candidates_, clf.weights_.mean(axis=0), strict=True):
+            by_price[candidate.C] += share
+        tried[noise] = list(by_price.values())
+    assert tried[0.0][-1] > 1 / 4
+    assert tried[2.0][-1] == 0.0
+    assert tried[2.0][-2] < 1 / 3
+
+
 def test_three_labels_are_chosen_for_one_after_the_other(tmp_path):
     rng = np.random.default_rng(24)
     centre = {"a": [2, 0, 0], "b": [-1, 2, 0], "c": [-1, -2, 0]}

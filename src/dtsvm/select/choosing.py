@@ -105,8 +105,8 @@ def choose(
     guard : {None, "alone"}
         With "alone", a task that makes at least one held-out error fewer alone trains alone; with
         as many too, if it has fewer rows of a class than there are folds. So does one whose
-        held-out margins, and what other tasks have found, do not make company three times as likely
-        to be better. It gets what it would have alone: C with the fewest held-out errors.
+        held-out margins, and what other tasks have found, do not make company twice as likely to be
+        better. It gets what it would have alone: C with the fewest held-out errors.
     refit : bool
         Whether to train on all rows, beside the folds; else these' classifiers are averaged.
     """
@@ -182,8 +182,9 @@ def _climb(
 ) -> Generator[Any, Any, _Tried]:
     """Train on all lanes, small C first; a larger one only in families that gain by what they have.
 
-    Large C is what takes rounds. A family whose largest C so far gives no task a share of `WORTH`
-    ends there: loss along C falls, then rises.
+    Large C is what takes rounds, and loss along C falls, then rises. A larger one is tried only if
+    the largest so far has at least its even share of all weight, a third if it is one of three, by
+    families of which it gives some task a share of `WORTH`.
     """
     own, side = yield from _own(held, candidates, lanes, reference)
     prices = sorted({candidate.C for candidate in candidates})
@@ -201,7 +202,7 @@ def _climb(
         trained = np.concatenate([trained[: len(stretch)], fresh])
         stretch, new = np.append(stretch, much), out_of_fold(held, fresh)
         measured = yield from measuring(held, new)
-        heard = evidence(measured)
+        heard = evidence(measured, held.n_folds)
         margins = measured if margins is None else margins.beside(measured)
         said = heard if said is None else said.beside(heard)
         decisions = np.concatenate([decisions, new], axis=1)
@@ -214,15 +215,16 @@ def _climb(
 def _worth(
     candidates: Sequence[Candidate], which: list[int], said: Evidence, prices: list[float]
 ) -> list[int]:
-    """Return what to try at the second of two prices: families of worth at the first."""
+    """Return what to try at the second of two prices: families of worth at the first, if it has."""
     if len(prices) < 2:
         return []
-    share = shares(said, _are_alone(candidates, which)).max(axis=0)
-    families = {
-        candidates[m].family
-        for m, part in zip(which, share.tolist(), strict=True)
-        if prices[0] == candidates[m].C and part > WORTH
-    }
+    share = shares(said, _are_alone(candidates, which))
+    is_last = np.array([prices[0] == candidates[m].C for m in which])
+    n_prices = len({candidates[m].C for m in which})
+    if n_prices * share[:, is_last].sum() < len(share):
+        return []
+    has_worth = is_last & (share.max(axis=0) > WORTH)
+    families = {candidates[m].family for m, has in zip(which, has_worth, strict=True) if has}
     return [m for m, c in enumerate(candidates) if prices[1] == c.C and c.family in families]
 
 

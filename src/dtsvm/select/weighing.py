@@ -31,8 +31,7 @@ Mask = NDArray[np.bool_]
 Answer = TypeVar("Answer")
 Weighing = Generator[Floats, Floats, "Weighed"]
 
-COUNTS = 0.6  # a held-out row counts for so much of one: what held it out shares rows
-LIKELY = 0.75  # odds of three to one: of less Kass and Raftery (1995) make no more than a mention
+LIKELY = 2 / 3  # with the guard company is to be likelier than alone by odds of two to one
 LEAST = 1e-2  # a candidate with less of every task has no part in the answer
 
 
@@ -97,14 +96,16 @@ class Evidence(NamedTuple):
         )
 
 
-def evidence(margins: Margins, votes: Mask | None = None) -> Evidence:
+def evidence(margins: Margins, n_folds: int, votes: Mask | None = None) -> Evidence:
     """Return what margins say; slopes are learnt from the tasks with `votes`, all by default.
 
     Classifiers that hold out different rows were trained on overlapping ones, so their losses vary
-    together. With three folds Nadeau and Bengio (2003) would count a row for 1 / (1 + 3/2) = 0.4.
+    together. With k folds Nadeau and Bengio (2003) count a row for 1 / (1 + k / (k − 1)): 0.4 with
+    three.
     """
     slope = slopes(margins if votes is None else margins.of(votes))
-    return Evidence(slope, COUNTS * losses(margins, slope))
+    counts = 1.0 / (1.0 + n_folds / (n_folds - 1))
+    return Evidence(slope, counts * losses(margins, slope))
 
 
 def shares(said: Evidence, is_alone: Mask) -> Floats:
@@ -129,7 +130,9 @@ def weighing(
     `said` : what margins say if nobody is set aside, where that is known.
     """
     votes = np.ones(held.n_tasks, bool) if aside is None else ~aside
-    slope, loss = said if said is not None and votes.all() else evidence(margins, votes)
+    slope, loss = (
+        said if said is not None and votes.all() else evidence(margins, held.n_folds, votes)
+    )
     share, prior = weights(loss, is_alone, votes=votes)
     alone = np.zeros_like(share)
     alone[:, is_alone] = given_prior(loss[:, is_alone], prior[is_alone])

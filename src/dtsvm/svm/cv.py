@@ -69,7 +69,7 @@ class DTSVMCV(Networked):
     guard : {None, "alone"}
         With "alone", a task with at least one held-out error fewer alone trains alone; with as many
         too, if it has fewer rows of a class than there are folds. So does one for which company is
-        not three times as likely to be better, by its held-out margins and by what other tasks have
+        not twice as likely to be better, by its held-out margins and by what other tasks have
         found. It gets C with the fewest held-out errors. Fewer single tasks lose; the average
         loses, two points with ten rows a task and three where a class has two or three rows.
     refit : bool, default=True

@@ -118,7 +118,7 @@ def test_new_rows_and_changes_go_on_from_where_the_choice_is():
 
 def test_a_larger_C_begins_where_a_smaller_one_ended(monkeypatch):
     network, prices = Network.line(list("abc")), [0.1, 1.0, 10.0, 100.0]
-    blocks = make_blocks("abc", ["one", "two"], p=3, n=10, seed=1)
+    blocks = make_blocks("abc", ["one", "two"], p=3, n=10, seed=4)
     begun, go_on = [], Bench.go_on
 
     def spy(self, kept):

@@ -38,7 +38,7 @@ from dtsvm.runtime.privacy.veil import make_veil
 __all__ = ["Chooser", "is_choosing"]
 
 # As in `preparing`: a protocol number of its own. Parts of an envelope are in the field for sums.
-PROTOCOL = 906
+PROTOCOL = 907
 _FIRST = wire.Message(protocol=PROTOCOL).SerializeToString()
 MOST_BYTES = 16_000_000  # of an envelope
 MOST_WAITING = 64_000_000  # bytes of envelopes that have not been opened, of all neighbours

@@ -111,7 +111,7 @@ def test_a_live_agent_goes_on_and_keeps_its_state_under_malformed_messages(tmp_p
         asyncio.run(ask(tmp_path / "b", command="link", name="a", address="127.0.0.1:1"))
         apart([child.pid for child in agents.running.values()])
         fuzzed, quiet = asyncio.run(attack(tmp_path, ports["b"], found))
-        print(f"{fuzzed:.0f} rounds a second under fire, {quiet:.0f} without: {fuzzed / quiet:.2f}")
+        print(f"{fuzzed:.0f} rounds a second under fire, {quiet:.0f} without")
         after = status(tmp_path, "b")
         assert after["refused"] == N_MESSAGES
         assert after["nodes"] == 2

@@ -112,13 +112,18 @@ def test_weights_of_a_task_add_up_and_the_guard_never_makes_more_held_out_errors
             assert (chosen.found.wrong[:, 2] <= chosen.found.wrong[:, 1]).all()
 
 
-def tasks_that_gain_but_the_first(n_others):
-    """Labels, decisions alone and with company: the first task is as well off either way."""
+def tasks_that_gain_but_the_first(n_others, n_losing=0):
+    """Labels, decisions alone and with company: the first task is as well off either way.
+
+    Of the others the last are better off alone.
+    """
     n = 30 * (1 + n_others)
     y, task = np.tile([-1.0, 1.0], n // 2), np.repeat(np.arange(1 + n_others), 30)
     even, uneven = np.full(n, 1.0), np.random.default_rng(0).uniform(0.01, 1.0, n) ** 4
-    decisions = y[:, None] * np.stack([np.where(task == 0, even, uneven), even], axis=1)
-    return y, decisions, Held(np.zeros((n, 1)), y, task, np.arange(n) % 3, 1 + n_others, 3)
+    loses, gains = task > n_others - n_losing, (task > 0) & (task <= n_others - n_losing)
+    decisions = np.stack([np.where(gains, uneven, even), np.where(loses, uneven, even)], axis=1)
+    held = Held(np.zeros((n, 1)), y, task, np.arange(n) % 3, 1 + n_others, 3)
+    return y, y[:, None] * decisions, held
 
 
 @pytest.mark.parametrize(("rare", "is_alone"), [(2, True), (3, False)])
@@ -134,16 +139,17 @@ def test_the_guard_asks_company_for_fewer_errors_where_a_class_has_fewer_rows_th
         assert (found.weights[0, 0] == 1.0) == expected
 
 
-@pytest.mark.parametrize(("n_others", "is_alone"), [(1, True), (20, False)])
-def test_the_guard_takes_what_most_others_have_found_for_likely(n_others, is_alone):
-    _, decisions, held = tasks_that_gain_but_the_first(n_others)
+@pytest.mark.parametrize("n_losing", [0, 15])
+def test_the_guard_takes_what_most_others_have_found_for_likely(n_losing):
+    _, decisions, held = tasks_that_gain_but_the_first(20, n_losing)
     lax, found = (
         weigh(held, decisions, np.array([True, False]), guard=guard) for guard in (None, "alone")
     )
     assert (found.wrong[:, 1:3] == 0).all()
     assert (lax.weights[:, 0] < 1.0).all()
-    assert (found.weights[0, 0] == 1.0) == is_alone
-    assert (found.weights[1:, 0] < 1.0).all()
+    assert (found.weights[:, 0] == 1.0).tolist() == [n_losing > 0] + [
+        task > 20 - n_losing for task in range(1, 21)
+    ]
 
 
 def test_who_the_guard_leaves_alone_gets_the_smallest_C_with_the_fewest_held_out_errors():
@@ -160,6 +166,21 @@ def test_who_the_guard_leaves_alone_gets_the_smallest_C_with_the_fewest_held_out
     found = answered(steps(), np.asarray)
     assert found.weights.tolist() == [[0.0, 0.0, 1.0, 0.0]]
     assert found.wrong[0, 1:3].tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("n_positive", "n_wrong", "is_alone"),
+    [(14, 14, False), (14, 15, True), (6, 5, False), (6, 6, True), (0, 0, True)],
+)
+def test_the_guard_wants_company_to_beat_the_commoner_label(n_positive, n_wrong, is_alone):
+    y, decisions, held = tasks_that_gain_but_the_first(40)
+    y[:30] = np.where(np.arange(30) < n_positive, 1.0, -1.0)
+    some = np.random.default_rng(0).permutation(30)
+    wrong = np.arange(30)[:, None] < [0 if n_wrong == 0 else 16, n_wrong]  # alone, with company
+    decisions[some] = np.where(wrong, -1.0, 1.0) * y[some, None]
+    found = weigh(held, decisions, np.array([True, False]), guard="alone")
+    assert (found.weights[0, 0] == 1.0) == is_alone
+    assert (found.weights[1:, 0] < 1.0).all()
 
 
 def test_the_guard_does_not_leave_a_task_without_rows_alone():

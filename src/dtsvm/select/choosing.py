@@ -103,10 +103,12 @@ def choose(
     total : callable
         Adds an array up over the network; by default everything is here.
     guard : {None, "alone"}
-        With "alone", a task that makes at least one held-out error fewer alone trains alone; with
-        as many too, if it has fewer rows of a class than there are folds. So does one whose
-        held-out margins, and what other tasks have found, do not make company twice as likely to be
-        better. It gets what it would have alone: C with the fewest held-out errors.
+        With "alone", a task trains alone if company makes more held-out errors than that, or than
+        always to say its commoner label; as many are too many where a class has fewer rows than
+        there are folds, or the share of labels is unlike that of all tasks. So does one whose
+        held-out margins, and what other tasks have found, do not make company likelier to be better
+        by odds of three to two. It gets what it would have alone: C with the fewest held-out
+        errors.
     refit : bool
         Whether to train on all rows, beside the folds; else these' classifiers are averaged.
     """

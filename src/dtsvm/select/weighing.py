@@ -31,7 +31,7 @@ Mask = NDArray[np.bool_]
 Answer = TypeVar("Answer")
 Weighing = Generator[Floats, Floats, "Weighed"]
 
-LIKELY = 2 / 3  # with the guard company is to be likelier than alone by odds of two to one
+LIKELY = 0.6  # with the guard company is to be likelier than alone by odds of three to two
 LEAST = 1e-2  # a candidate with less of every task has no part in the answer
 
 
@@ -143,7 +143,7 @@ def weighing(
     is_wrong = _are_wrong(held, values)
     wrong = yield _count_wrong(held, is_wrong)
     if guard is not None:
-        loses = wrong[:, 2] - wrong[:, 1] >= 1 - (yield from _is_rare(held))
+        loses = _loses(wrong, (yield _count_labels(held)), held.n_folds)
         own, company = (likelihoods(loss, prior, some) for some in (is_alone, ~is_alone))
         loses |= (chance_of_company(company - own, votes) < LIKELY) & (wrong[:, 0] > 0)
         tuned = _tuned_alone(margins, is_alone, prices)
@@ -168,17 +168,29 @@ def _tuned_alone(margins: Margins, is_alone: Mask, prices: Floats | None) -> Flo
     return share
 
 
-def _is_rare(held: Held) -> Generator[Floats, Floats, Mask]:
-    """Which tasks have a class of fewer rows than folds: some fold does not hold it out.
+def _count_labels(held: Held) -> Floats:
+    """Count rows by task and label, the positive one last."""
+    counts = np.bincount(2 * held.task + (held.y > 0), minlength=2 * held.n_tasks)
+    return counts.reshape(held.n_tasks, 2).astype(np.float64)
 
-    Errors then hardly tell whoever always says the other class from who does not, so company must
-    make fewer of them to be taken, not only as few.
+
+def _loses(wrong: Floats, by_label: Floats, n_folds: int) -> Mask:
+    """Return the tasks for which held-out errors say that company is no better than alone.
+
+    Company is to make no error more than alone, nor more than who always says the task's commoner
+    label: that is what alone comes to where few rows tell anything. Fewer than alone, if a class
+    has fewer rows than there are folds: some fold then holds none of it out, and errors hardly tell
+    who always says the other. Fewer than the commoner label, if the task's share of labels is a
+    standard error or more from that of all: towards that is where company pulls.
     """
-    cell = 2 * held.task + (held.y > 0)
-    counts = np.bincount(cell, minlength=2 * held.n_tasks).astype(np.float64)
-    by_label = yield counts.reshape(held.n_tasks, 2)
-    least = by_label.min(axis=1)
-    return np.asarray((least > 0) & (least < held.n_folds))
+    n, alone, chosen = wrong[:, :3].T
+    rarer = by_label.min(axis=1)
+    share = by_label[:, 1].sum() / (by_label.sum() or 1.0)
+    spread = np.sqrt(by_label.sum(axis=1) * share * (1.0 - share))
+    is_odd = np.abs(by_label[:, 1] - by_label.sum(axis=1) * share) >= spread
+    is_rare = rarer < n_folds
+    loses = (chosen - alone >= 1 - is_rare) | (chosen - rarer >= 1 - is_odd)
+    return np.asarray(loses & (n > 0))
 
 
 def answered(steps: Generator[Any, Any, Answer], answer: Callable[[Any], Any]) -> Answer:

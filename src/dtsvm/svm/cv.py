@@ -67,11 +67,10 @@ class DTSVMCV(Networked):
     folds : int or array-like of shape (n_rows,), default=3
         How many times rows are held out, or which fold (from 0) holds out each row.
     guard : {None, "alone"}
-        With "alone", a task with at least one held-out error fewer alone trains alone; with as many
-        too, if it has fewer rows of a class than there are folds. So does one for which company is
-        not twice as likely to be better, by its held-out margins and by what other tasks have
-        found. It gets C with the fewest held-out errors. Fewer single tasks lose; the average
-        loses, two points with ten rows a task and three where a class has two or three rows.
+        With "alone", a task trains alone, at the C with the fewest held-out errors, unless company
+        makes no more of them than that and than always to say its commoner label, and is likelier
+        to be better by odds of three to two, by its held-out margins and by what other tasks have
+        found. Hardly a task loses then; the average does, up to five points with ten rows a task.
     refit : bool, default=True
         Whether candidates are trained on all rows beside the folds; else the mean of the folds'
         classifiers is taken, which trains one lane of each fewer.

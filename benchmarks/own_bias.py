@@ -15,21 +15,21 @@ import click
 import numpy as np
 
 from benchmarks.settings import MissingData
-from benchmarks.transfer import Posed, _errors
 from benchmarks.transfer_sets import FRESH, SETS, Places, Split
+from benchmarks.transfer_ways import Posed, errors
 from dtsvm.select import choose, lift
 
 VALUES = (3.0, 1.0, 0.3)
 
 
-def errors(rows: Split, seed: int) -> list[float]:
+def macro_errors(rows: Split, seed: int) -> list[float]:
     """Return the chosen classifiers' macro error with each freedom."""
     out = []
     for value in VALUES:
         lift.FREEDOM = value
         problem = Posed(rows, seed, 0.05)
         found = choose(problem.held, problem.candidates, problem.train, reference=1)
-        out.append(100 * float(np.nanmean(np.array(_errors(found.classifiers, rows), float))))
+        out.append(100 * float(np.nanmean(np.array(errors(found.classifiers, rows), float))))
     return out
 
 
@@ -44,7 +44,7 @@ def main(splits: int, only: str, mnist: Path, data: Path) -> None:
         if only not in name:
             continue
         try:
-            each = [errors(draw(Places(data, mnist), seed), seed) for seed in range(splits)]
+            each = [macro_errors(draw(Places(data, mnist), seed), seed) for seed in range(splits)]
         except MissingData as missing:
             click.echo(f"{name} skipped: {missing}")
             continue

@@ -26,7 +26,7 @@ from dtsvm.select import (
 )
 from dtsvm.svm.lanes import Lanes
 
-__all__ = ["Posed", "by_hand", "chosen", "errors"]
+__all__ = ["Posed", "by_hand", "chosen", "errors", "told"]
 
 THETAS = (0.02, 0.1, 0.3, 0.6, 0.9)
 
@@ -58,6 +58,12 @@ def chosen(problem: Posed) -> dict[str, np.ndarray]:
         way: choose(held, some, train, reference=1, guard=guard).classifiers
         for way, guard in (("chosen", None), ("guarded", "alone"))
     }
+
+
+def told(problem: Posed) -> list[float]:
+    """Return every task's held-out error as chosen, which is what a choice tells a person."""
+    found = choose(problem.held, problem.candidates, problem.train, reference=1).found
+    return (found.wrong[:, 2] / np.maximum(found.wrong[:, 0], 1.0)).tolist()
 
 
 class Remembered:

@@ -56,6 +56,20 @@ def test_after_a_change_a_warm_choice_is_the_cold_one(change):
     np.testing.assert_allclose(warm.coef_, anew.coef_, atol=1e-2 * np.abs(anew.coef_).max())
 
 
+def test_a_choice_of_the_same_rows_takes_no_round_though_a_task_is_turned_and_one_is_set_aside():
+    live, rng = begin()
+    for node in range(4):
+        for task in ("lot", "even"):
+            X, y = rows(rng, task)
+            live.enter(node, task, X, y if task == "even" else rng.permutation([-1.0, 1.0] * 6))
+    first = live.choose()
+    assert [one.task for one in first.choices_ if one.is_turned] == ["b"]
+    assert [one.task for one in first.choices_ if one.is_aside] == ["lot"]
+    again = live.choose()
+    assert again.info_.n_rounds == 0
+    np.testing.assert_allclose(again.weights_, first.weights_, atol=1e-9)
+
+
 @pytest.mark.parametrize("change", [change for change in CHANGES if change != "a node leaves"])
 def test_a_warm_choice_sends_less_than_a_cold_one(change):
     live, rng = begin()

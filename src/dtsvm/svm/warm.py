@@ -48,7 +48,7 @@ class WarmLanes(Lanes):
     kept: dict[Any, _Kept] = field(default_factory=dict)
 
     def _batches(self, jobs: dict[int, Job]) -> list[list[Unit]]:
-        """A session a candidate: it is kept, and so are the names of its lanes."""
+        """A session a candidate, and one where tasks are set aside; names of lanes are kept."""
         return [
             [Unit(k, candidate, *lane) for lane in lanes] for k, (candidate, lanes) in jobs.items()
         ]
@@ -67,8 +67,7 @@ class WarmLanes(Lanes):
         X, rows, _, y, owner, _ = problem
         marks = 2 * self.numbers[rows] + (y > 0)
         places = self._by_agent(rows, owner)
-        candidate = batch.units[0].candidate
-        key = (*candidate.family[:2], candidate.C)
+        key = batch.units[0].candidate, any(0.0 in unit.side for unit in batch.units)
         if key in self.kept:
             session, old = self.kept[key]
             _move_nodes(session, self.network, places)

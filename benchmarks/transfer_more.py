@@ -35,6 +35,7 @@ LIARS = (
     "contraception (20)",
     "breast cancer by texture (20)",
     "diabetes by sex and age (25)",
+    "school (20 rows a task)",
 )  # setting tasks aside was found on the first three
 COSTLY = ("heart (20)", "contraception (10)", "vehicle (20; tested on tasks of ≥ 27)",
           "digits 3v6 (50), 8v9 (400)", "school (20 rows a task)")  # fmt: skip

@@ -50,8 +50,9 @@ class Choice:
     company : tuple
         The tasks it trains with; empty if more than half of it trains alone.
     alone, chosen : Rate
-        Share of held-out rows labelled wrong: by the best of training alone, and as chosen. Weights
-        were chosen on the same rows, so the second flatters a little.
+        Share of held-out rows labelled wrong: by the best of training alone, and as chosen. Folds
+        repeat the task's shares of labels, and weights were chosen on the same rows: with ten or
+        twenty rows both are some points lower than on new rows.
     difference : Rate
         Chosen minus alone, paired.
     n_labels : int

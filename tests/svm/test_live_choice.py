@@ -56,6 +56,21 @@ def test_after_a_change_a_warm_choice_is_the_cold_one(change):
     np.testing.assert_allclose(warm.coef_, anew.coef_, atol=1e-2 * np.abs(anew.coef_).max())
 
 
+def test_after_changes_to_different_tasks_of_a_node_a_warm_choice_is_the_cold_one():
+    live, rng = begin()
+    live.choose(**OPTIONS)
+    changes = (
+        lambda: live.add_data(2, "a", *rows(rng, "a", 6)),  # before those of b, but last to come
+        lambda: live.drop_data(2, "b", oldest=5),
+        lambda: live.leave(node=2, task="a"),
+    )
+    for change in changes:
+        change()
+        warm, anew = live.choose(**OPTIONS), cold(live)
+        np.testing.assert_allclose(warm.weights_, anew.weights_, atol=1e-3)
+        np.testing.assert_allclose(warm.coef_, anew.coef_, atol=1e-2 * np.abs(anew.coef_).max())
+
+
 def test_a_choice_of_the_same_rows_takes_no_round_though_a_task_is_turned_and_one_is_set_aside():
     live, rng = begin()
     for node in range(4):

@@ -76,16 +76,19 @@ class WarmLanes(Lanes):
                 for agent, at in places.items()
             ]
             changes = self.others.add(np.array([move.counts for move in moves]))
+            now = {}  # what goes on stands before what is fresh, wherever the choice has it
             for move, (is_gone, is_fresh) in zip(moves, (changes > 0).tolist(), strict=True):
                 at = places[move.agent][move.fresh]
                 _move_rows(session, move, (is_gone, is_fresh), X[rows[at]], y[at])
+                now[move.agent] = np.concatenate([move.stays, marks[at]])
             for v, task in [agent for agent in old if agent not in places]:
                 if v in session.nodes and task in session.tasks:
                     session.leave(node=v, task=task, allow_split=True)
             _cut_nodes(session, self.network)
         else:
             session = self._begin(problem)
-        self.kept[key] = _Kept(session, {agent: marks[at] for agent, at in places.items()})
+            now = {agent: marks[at] for agent, at in places.items()}
+        self.kept[key] = _Kept(session, now)
         return session
 
     def _begin(self, problem: Problem) -> Session:
@@ -126,11 +129,12 @@ class WarmLanes(Lanes):
 
 
 class _Move:
-    """What becomes of an agent's rows: which of the old are gone, and which are fresh."""
+    """What becomes of an agent's rows: which of the old go or stay, and which are fresh."""
 
     def __init__(self, agent: Agent, old: Ints | None, new: Ints) -> None:
         self.agent, before = agent, new[:0] if old is None else old
         self.gone, self.fresh = ~np.isin(before, new), ~np.isin(new, before)
+        self.stays = before[~self.gone]
         self.counts = int(self.gone.sum()), int(self.fresh.sum())
 
 

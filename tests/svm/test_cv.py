@@ -306,12 +306,33 @@ def test_a_saved_model_predicts_the_same(tmp_path):
     )
 
 
+@pytest.mark.parametrize("price", [np.float32(0.5), np.int64(1)])
+def test_c_may_be_a_number_of_numpy(price):
+    X, y, task, node = draw()
+    clf = DTSVMCV("ring", C=price, n_jobs=1).fit(X, y, task=task, node=node)
+    assert {one.C for one in clf.candidates_} == {float(price)}
+
+
+def test_folds_that_hold_no_row_out_are_not_there():
+    X, y, task, node = draw()
+    close = np.arange(len(y)) % 3
+    one, other = (
+        DTSVMCV("ring", folds=folds, **QUICK).fit(X, y, task=task, node=node)
+        for folds in (close, 5 * close + 2)
+    )
+    np.testing.assert_array_equal(one.weights_, other.weights_)
+
+
 @pytest.mark.parametrize(
     ("options", "error", "sentence"),
     [
         ({"folds": 1}, ParameterError, "The 'folds' parameter of DTSVMCV must be an int of at "
          "least 2 or a fold for each row. Got 1 instead."),
         ({"folds": [0, 1]}, DataError, "X has 96 rows, but folds has 2."),
+        ({"folds": np.ones(96, int)}, DataError, "folds must number each row's fold with ints from "
+         "0, two at least."),
+        ({"folds": ["a", "b"] * 48}, DataError, "folds must number each row's fold with ints from "
+         "0, two at least."),
         ({"guard": "alon"}, ParameterError, "Unknown 'guard' of DTSVMCV: 'alon'. Choose from "
          "alone. Did you mean 'alone'?"),
         ({"C": []}, ParameterError, "The 'C' parameter of DTSVMCV must name at least one value."),

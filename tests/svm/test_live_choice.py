@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dtsvm import DTSVMCV, Network, Session
-from dtsvm.errors import DataError
+from dtsvm.errors import DataError, ParameterError
 from dtsvm.svm.warm import LiveChoice
 
 OPTIONS = {"C": [0.1, 1.0], "tol": 1e-7, "max_rounds": 20_000, "n_jobs": 1,
@@ -141,3 +141,53 @@ def test_choosing_again_where_nothing_changed_takes_no_round_and_says_the_same()
     assert again.info_.n_rounds == 0
     assert [one.sentence for one in again.choices_] == [one.sentence for one in first.choices_]
     np.testing.assert_array_equal(again.coef_, first.coef_)
+
+
+def test_a_choice_among_new_nodes_alone_begins_anew():
+    live, rng = begin()
+    live.choose(**OPTIONS)
+    for node in (4, 5, 6):
+        for task in "abc":
+            is_new = node not in live.nodes
+            live.enter(node, task, *rows(rng, task), links=list(live.nodes) if is_new else ())
+    for node in range(4):
+        live.leave(node=node)
+    warm, anew = live.choose(**OPTIONS), cold(live)
+    np.testing.assert_array_equal(warm.coef_, anew.coef_)
+
+
+def test_a_session_whose_agents_have_no_rows_cannot_choose():
+    live = Session(Network.ring(3))
+    live.enter(0, "a", n_features=2, labels=(-1, 1))
+    with pytest.raises(DataError, match="No agent of this session has rows: add_data"):
+        live.choose()
+
+
+def test_another_callback_or_number_of_threads_does_not_begin_anew():
+    live, _ = begin()
+    seen = []
+    live.choose(C=np.array([0.1, 1.0]), callback=seen.append, n_jobs=1)
+    again = live.choose(C=np.array([0.1, 1.0]), callback=lambda _: None, n_jobs=2)
+    assert seen
+    assert again.info_.n_rounds == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"class_weight": "balanced"}, "choose() does not take 'class_weight': choose with "
+         "DTSVMCV(..., class_weight=...).fit(...)."),
+        ({"network": "ring"}, "choose() does not take 'network': the session has one."),
+        ({"gaurd": "alone"}, "Unknown option 'gaurd' of choose. Choose from candidates, C, folds, "
+         "guard, refit, tol, max_rounds, seed, n_jobs, callback. Did you mean 'guard'?"),
+        ({"folds": 2.5}, "The 'folds' parameter of DTSVMCV must be an int of at least 2 or a fold "
+         "for each row. Got 2.5 instead."),
+        ({"folds": [0, 1, 2]}, "choose() finds each row's fold itself: give 'folds' as an int of "
+         "at least 2."),
+    ],
+)  # fmt: skip
+def test_options_that_a_session_cannot_use_are_refused_in_one_sentence(options, sentence):
+    live, _ = begin()
+    with pytest.raises(ParameterError) as caught:
+        live.choose(**options)
+    assert str(caught.value) == sentence

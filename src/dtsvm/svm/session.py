@@ -376,7 +376,7 @@ class Session(Kept):
         from dtsvm.svm.warm import LiveChoice
 
         self._need_rows()
-        if self._choice is None or self._choice.options != options:
+        if self._choice is None or not self._choice.goes_on(options):
             self._choice = LiveChoice(options)
         return self._choice.choose(self)
 

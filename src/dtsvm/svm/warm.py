@@ -6,14 +6,15 @@ import os
 from collections import defaultdict
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dtsvm.errors import DataError
+from dtsvm.errors import DataError, ParameterError, did_you_mean
 from dtsvm.problem import Network
-from dtsvm.select import Held, Job, split
+from dtsvm.select import Held, Job, read_folds, split
 from dtsvm.svm.batch import Batch, Problem, Unit
 from dtsvm.svm.company import Alone, find_company, mean_square
 from dtsvm.svm.cv import DTSVMCV
@@ -27,6 +28,15 @@ __all__ = ["LiveChoice"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Agent = tuple[Hashable, Hashable]  # node, and task of a candidate's session
+OF_SESSION = {
+    "network": "the session has one",
+    "engine": "it is the session's",
+    "positive": "say labels=(negative, positive) when a task enters",
+    "class_weight": "choose with DTSVMCV(..., class_weight=...).fit(...)",
+    "task_column": "a session's rows come by task",
+    "node_column": "a session's rows come by node",
+}
+BESIDE = ("callback", "n_jobs")  # options that change nothing in what is trained
 FAR = 1.25  # by what factor the mean squared row may move before candidates begin anew
 
 
@@ -68,7 +78,7 @@ class WarmLanes(Lanes):
         marks = 2 * self.numbers[rows] + (y > 0)
         places = self._by_agent(rows, owner)
         key = batch.units[0].candidate, any(0.0 in unit.side for unit in batch.units)
-        if key in self.kept:
+        if key in self.kept and set(self.kept[key].session.nodes) & set(self.network.nodes):
             session, old = self.kept[key]
             _move_nodes(session, self.network, places)
             moves = [
@@ -85,7 +95,7 @@ class WarmLanes(Lanes):
                 if v in session.nodes and task in session.tasks:
                     session.leave(node=v, task=task, allow_split=True)
             _cut_nodes(session, self.network)
-        else:
+        else:  # nor is there anything to go on from where all nodes are new
             session = self._begin(problem)
             now = {agent: marks[at] for agent, at in places.items()}
         self.kept[key] = _Kept(session, now)
@@ -210,6 +220,7 @@ class LiveChoice:
     """
 
     def __init__(self, options: dict[str, Any]) -> None:
+        _check_options(options)
         self.options = options
         self.seen: dict[Agent, _Seen] = {}
         self.kept: dict[Any, _Kept] = {}
@@ -217,6 +228,16 @@ class LiveChoice:
         self.tasks: list[Hashable] = []
         self.n_rows = 0
         self.n_choices = 0
+
+    def goes_on(self, options: dict[str, Any]) -> bool:
+        """Whether nothing else is wanted than before; who hears of it and how many work may change.
+
+        Then these are taken over.
+        """
+        if _plain(options) != _plain(self.options):
+            return False
+        self.options = options
+        return True
 
     def choose(self, session: Session) -> DTSVMCV:
         """Choose for the rows, nodes, tasks and links that are in the session now."""
@@ -238,6 +259,8 @@ class LiveChoice:
                 "Rows of this session have a sample_weight, which choose() does not know: choose "
                 "with DTSVMCV(...).fit(..., sample_weight=...)."
             )
+        if not others.largest(max((len(block[1]) for block in blocks.values()), default=0)):
+            raise DataError("No agent of this session has rows: add_data() some before choose().")
         X = np.concatenate([block[0] for block in blocks.values()])
         y = np.concatenate([block[1] for block in blocks.values()])
         n_folds = int(self.options.get("folds", 3))
@@ -285,6 +308,31 @@ class LiveChoice:
             self.n_rows += n
             seen[agent] = _Seen(rows, numbers, folds)
         return seen
+
+
+def _plain(options: dict[str, Any]) -> dict[str, Any]:
+    """What decides on what is trained, so that it can be compared."""
+    return {
+        name: np.asarray(value).tolist() if isinstance(value, np.ndarray) else value
+        for name, value in options.items()
+        if name not in BESIDE
+    }
+
+
+def _check_options(options: dict[str, Any]) -> None:
+    """Refuse what `DTSVMCV` does not know, or what a session says itself."""
+    known = [name for name in signature(DTSVMCV).parameters if name not in OF_SESSION]
+    for name in options:
+        if name in OF_SESSION:
+            raise ParameterError(f"choose() does not take {name!r}: {OF_SESSION[name]}.")
+        if name not in known:
+            raise ParameterError(f"Unknown option {name!r} of choose. {did_you_mean(name, known)}")
+    folds = options.get("folds", 3)
+    if np.ndim(folds) > 0:
+        raise ParameterError(
+            "choose() finds each row's fold itself: give 'folds' as an int of at least 2."
+        )
+    read_folds(DTSVMCV.__name__, folds)
 
 
 def _matched(old: _Seen | None, X: Floats, y: Floats) -> tuple[list[bytes], Ints]:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from dtsvm import DTSVMCV, Network, load_model, save_model
+from dtsvm import DTSVM, DTSVMCV, Network, load_model, save_model
 from dtsvm.errors import DataError, ParameterError
 from worlds import examples, random_network
 
@@ -188,6 +188,18 @@ def test_a_row_of_weight_zero_is_not_there():
     np.testing.assert_allclose(weighted.coef_, some.coef_, rtol=1e-12, atol=1e-12)
     assert weighted.is_wrong_.shape == (len(y), 3)
     assert not weighted.is_wrong_[~kept].any()
+
+
+@pytest.mark.parametrize("kind", [DTSVM, DTSVMCV])
+def test_a_task_all_of_whose_rows_have_weight_zero_is_not_there(kind):
+    X, y, task, node = draw(13)
+    kept = task != "task 1"
+    some = kind("ring").fit(X[kept], y[kept], task=task[kept], node=node[kept])
+    weighted = kind("ring").fit(X, y, task=task, node=node, sample_weight=kept.astype(float))
+    assert weighted.tasks_.tolist() == ["task 0", "task 2", "task 3"]
+    np.testing.assert_array_equal(weighted.coef_, some.coef_)
+    with pytest.raises(DataError, match="Unknown task 'task 1'"):
+        weighted.predict(X, task=task)
 
 
 def test_a_task_alone_with_weights_is_the_task_with_as_many_rows():

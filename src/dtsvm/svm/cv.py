@@ -31,7 +31,7 @@ from dtsvm.select import (
     split,
 )
 from dtsvm.svm.base import ConsensusSVM, Levels
-from dtsvm.svm.company import Alone, find_company, mean_square
+from dtsvm.svm.company import Alone, find_company, mean_square, present
 from dtsvm.svm.engines import ENGINES
 from dtsvm.svm.estimators import METHODS as BY_HAND
 from dtsvm.svm.frames import frame_columns
@@ -205,6 +205,7 @@ class DTSVMCV(Networked):
             what, where = (what[0], what[1][at]), (where[0], where[1][at])
         if not company.largest(len(at)):
             raise DataError("The sample_weight of all rows is zero; some rows must count.")
+        what = what if weight is None else present(what, company)
         network, where = self._place(where, has_nodes=node is not None)
         others = Alone() if company.own(where[1], where[0], network) is not None else company
         check_positive(self.positive, what[0])

@@ -52,6 +52,8 @@ def test_a_task_with_labels_drawn_by_lot_is_set_aside_and_the_others_do_without_
     clf = DTSVMCV(Network.ring(4), **options).fit(X, y, task=task, node=node)
     assert [one.is_aside for one in clf.choices_] == [False, True, False, False, False, False]
     assert "errs as often as a coin would" in clf.choices_[1].sentence
+    assert not any("task 1" in one.company for one in clf.choices_)
+    assert "trains with 4 other tasks" in clf.choices_[0].sentence
     assert np.isfinite(clf.decision_function(X[lies], task=task[lies], node=3)).all()
     without = DTSVMCV(Network.ring(4), **{**options, "folds": options["folds"][~lies]})
     without.fit(X[~lies], y[~lies], task=task[~lies], node=node[~lies])

@@ -163,6 +163,15 @@ def test_a_session_whose_agents_have_no_rows_cannot_choose():
         live.choose()
 
 
+def test_a_task_without_rows_is_nobodys_company():
+    live, _ = begin()
+    for node in range(4):
+        live.drop_data(node, "c", oldest=12)
+    said = live.choose(candidates=[("task", 1.0), ("task", 0.02, True)]).choices_
+    assert [one.company for one in said[:2]] == [("b",), ("a",)]
+    assert str(said[2]) == "c has no rows; it takes what the others have in common."
+
+
 def test_another_callback_or_number_of_threads_does_not_begin_anew():
     live, _ = begin()
     seen = []

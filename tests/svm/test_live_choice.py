@@ -1,5 +1,8 @@
 """Choosing while nodes, links and rows come and go."""
 
+from importlib import import_module
+from itertools import count
+
 import numpy as np
 import pytest
 
@@ -7,6 +10,7 @@ from dtsvm import DTSVMCV, Network, Session
 from dtsvm.errors import DataError, ParameterError
 from dtsvm.svm.warm import LiveChoice
 
+choosing = import_module("dtsvm.select.choosing")  # the package has a function of that name
 OPTIONS = {"C": [0.1, 1.0], "tol": 1e-7, "max_rounds": 20_000, "n_jobs": 1,
            "candidates": [("task", 1.0), ("common", 0.0), ("mixed", 0.5, True)]}  # fmt: skip
 
@@ -81,6 +85,21 @@ def test_a_choice_of_the_same_rows_takes_no_round_though_a_task_is_turned_and_on
     assert [one.task for one in first.choices_ if one.is_turned] == ["b"]
     assert [one.task for one in first.choices_ if one.is_aside] == ["lot"]
     again = live.choose()
+    assert again.info_.n_rounds == 0
+    np.testing.assert_allclose(again.weights_, first.weights_, atol=1e-9)
+
+
+def test_a_choice_of_the_same_rows_takes_no_round_though_tasks_are_set_aside_in_turn(monkeypatch):
+    asked = count()
+
+    def suspects(_):  # asked five times a choice: one task at first, then another
+        return np.array([True, next(asked) % 5 >= 2, False])
+
+    monkeypatch.setattr(choosing, "suspects", suspects)
+    live, _ = begin()
+    first = live.choose(**OPTIONS)
+    assert [one.is_aside for one in first.choices_] == [True, True, False]
+    again = live.choose(**OPTIONS)
     assert again.info_.n_rounds == 0
     np.testing.assert_allclose(again.weights_, first.weights_, atol=1e-9)
 

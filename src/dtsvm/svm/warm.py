@@ -58,7 +58,7 @@ class WarmLanes(Lanes):
     kept: dict[Any, _Kept] = field(default_factory=dict)
 
     def _batches(self, jobs: dict[int, Job]) -> list[list[Unit]]:
-        """A session a candidate, and one where tasks are set aside; names of lanes are kept."""
+        """A session a candidate, and one each time tasks are set aside; names of lanes are kept."""
         return [
             [Unit(k, candidate, *lane) for lane in lanes] for k, (candidate, lanes) in jobs.items()
         ]
@@ -77,7 +77,8 @@ class WarmLanes(Lanes):
         X, rows, _, y, owner, _ = problem
         marks = 2 * self.numbers[rows] + (y > 0)
         places = self._by_agent(rows, owner)
-        key = batch.units[0].candidate, any(0.0 in unit.side for unit in batch.units)
+        candidate = batch.units[0].candidate
+        key = candidate, sum(candidate in dict(stage) for stage in self.stages)
         if key in self.kept and set(self.kept[key].session.nodes) & set(self.network.nodes):
             session, old = self.kept[key]
             _move_nodes(session, self.network, places)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from dtsvm import DTSVMCV, Network, load_model, save_model
+from dtsvm import DTSVM, DTSVMCV, Network, load_model, save_model
 from dtsvm.errors import DataError, ParameterError
 from worlds import examples, random_network
 
@@ -52,6 +52,8 @@ def test_a_task_with_labels_drawn_by_lot_is_set_aside_and_the_others_do_without_
     clf = DTSVMCV(Network.ring(4), **options).fit(X, y, task=task, node=node)
     assert [one.is_aside for one in clf.choices_] == [False, True, False, False, False, False]
     assert "errs as often as a coin would" in clf.choices_[1].sentence
+    assert not any("task 1" in one.company for one in clf.choices_)
+    assert "trains with 4 other tasks" in clf.choices_[0].sentence
     assert np.isfinite(clf.decision_function(X[lies], task=task[lies], node=3)).all()
     without = DTSVMCV(Network.ring(4), **{**options, "folds": options["folds"][~lies]})
     without.fit(X[~lies], y[~lies], task=task[~lies], node=node[~lies])
@@ -190,6 +192,18 @@ def test_a_row_of_weight_zero_is_not_there():
     assert not weighted.is_wrong_[~kept].any()
 
 
+@pytest.mark.parametrize("kind", [DTSVM, DTSVMCV])
+def test_a_task_all_of_whose_rows_have_weight_zero_is_not_there(kind):
+    X, y, task, node = draw(13)
+    kept = task != "task 1"
+    some = kind("ring").fit(X[kept], y[kept], task=task[kept], node=node[kept])
+    weighted = kind("ring").fit(X, y, task=task, node=node, sample_weight=kept.astype(float))
+    assert weighted.tasks_.tolist() == ["task 0", "task 2", "task 3"]
+    np.testing.assert_array_equal(weighted.coef_, some.coef_)
+    with pytest.raises(DataError, match="Unknown task 'task 1'"):
+        weighted.predict(X, task=task)
+
+
 def test_a_task_alone_with_weights_is_the_task_with_as_many_rows():
     X, y, _, _ = draw(14, n_tasks=1, rows_a_task=40)
     rng = np.random.default_rng(0)
@@ -306,12 +320,33 @@ def test_a_saved_model_predicts_the_same(tmp_path):
     )
 
 
+@pytest.mark.parametrize("price", [np.float32(0.5), np.int64(1)])
+def test_c_may_be_a_number_of_numpy(price):
+    X, y, task, node = draw()
+    clf = DTSVMCV("ring", C=price, n_jobs=1).fit(X, y, task=task, node=node)
+    assert {one.C for one in clf.candidates_} == {float(price)}
+
+
+def test_folds_that_hold_no_row_out_are_not_there():
+    X, y, task, node = draw()
+    close = np.arange(len(y)) % 3
+    one, other = (
+        DTSVMCV("ring", folds=folds, **QUICK).fit(X, y, task=task, node=node)
+        for folds in (close, 5 * close + 2)
+    )
+    np.testing.assert_array_equal(one.weights_, other.weights_)
+
+
 @pytest.mark.parametrize(
     ("options", "error", "sentence"),
     [
         ({"folds": 1}, ParameterError, "The 'folds' parameter of DTSVMCV must be an int of at "
          "least 2 or a fold for each row. Got 1 instead."),
         ({"folds": [0, 1]}, DataError, "X has 96 rows, but folds has 2."),
+        ({"folds": np.ones(96, int)}, DataError, "folds must number each row's fold with ints from "
+         "0, two at least."),
+        ({"folds": ["a", "b"] * 48}, DataError, "folds must number each row's fold with ints from "
+         "0, two at least."),
         ({"guard": "alon"}, ParameterError, "Unknown 'guard' of DTSVMCV: 'alon'. Choose from "
          "alone. Did you mean 'alone'?"),
         ({"C": []}, ParameterError, "The 'C' parameter of DTSVMCV must name at least one value."),

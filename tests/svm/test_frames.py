@@ -300,3 +300,10 @@ def test_labels_of_a_task_of_which_some_are_text_are_refused(task):
     assert str(refused.value) == (
         f"The label of {first}, and that of row 2 is 1, no text. Write a task's labels alike."
     )
+
+
+def test_columns_of_one_name_are_counted_beside_those_that_say_task_and_node(table):
+    frame, y = table
+    twice = pd.concat([frame, frame[["a"]]], axis=1)
+    with pytest.raises(DataError, match=r"X has 2 columns called 'a'\. Rename them\."):
+        DTSVM(task_column="disease", node_column="site").fit(twice, y)

@@ -1,12 +1,16 @@
 """Choosing while nodes, links and rows come and go."""
 
+from importlib import import_module
+from itertools import count
+
 import numpy as np
 import pytest
 
 from dtsvm import DTSVMCV, Network, Session
-from dtsvm.errors import DataError
+from dtsvm.errors import DataError, ParameterError
 from dtsvm.svm.warm import LiveChoice
 
+choosing = import_module("dtsvm.select.choosing")  # the package has a function of that name
 OPTIONS = {"C": [0.1, 1.0], "tol": 1e-7, "max_rounds": 20_000, "n_jobs": 1,
            "candidates": [("task", 1.0), ("common", 0.0), ("mixed", 0.5, True)]}  # fmt: skip
 
@@ -56,6 +60,21 @@ def test_after_a_change_a_warm_choice_is_the_cold_one(change):
     np.testing.assert_allclose(warm.coef_, anew.coef_, atol=1e-2 * np.abs(anew.coef_).max())
 
 
+def test_after_changes_to_different_tasks_of_a_node_a_warm_choice_is_the_cold_one():
+    live, rng = begin()
+    live.choose(**OPTIONS)
+    changes = (
+        lambda: live.add_data(2, "a", *rows(rng, "a", 6)),  # before those of b, but last to come
+        lambda: live.drop_data(2, "b", oldest=5),
+        lambda: live.leave(node=2, task="a"),
+    )
+    for change in changes:
+        change()
+        warm, anew = live.choose(**OPTIONS), cold(live)
+        np.testing.assert_allclose(warm.weights_, anew.weights_, atol=1e-3)
+        np.testing.assert_allclose(warm.coef_, anew.coef_, atol=1e-2 * np.abs(anew.coef_).max())
+
+
 def test_a_choice_of_the_same_rows_takes_no_round_though_a_task_is_turned_and_one_is_set_aside():
     live, rng = begin()
     for node in range(4):
@@ -66,6 +85,21 @@ def test_a_choice_of_the_same_rows_takes_no_round_though_a_task_is_turned_and_on
     assert [one.task for one in first.choices_ if one.is_turned] == ["b"]
     assert [one.task for one in first.choices_ if one.is_aside] == ["lot"]
     again = live.choose()
+    assert again.info_.n_rounds == 0
+    np.testing.assert_allclose(again.weights_, first.weights_, atol=1e-9)
+
+
+def test_a_choice_of_the_same_rows_takes_no_round_though_tasks_are_set_aside_in_turn(monkeypatch):
+    asked = count()
+
+    def suspects(_):  # asked five times a choice: one task at first, then another
+        return np.array([True, next(asked) % 5 >= 2, False])
+
+    monkeypatch.setattr(choosing, "suspects", suspects)
+    live, _ = begin()
+    first = live.choose(**OPTIONS)
+    assert [one.is_aside for one in first.choices_] == [True, True, False]
+    again = live.choose(**OPTIONS)
     assert again.info_.n_rounds == 0
     np.testing.assert_allclose(again.weights_, first.weights_, atol=1e-9)
 
@@ -126,3 +160,62 @@ def test_choosing_again_where_nothing_changed_takes_no_round_and_says_the_same()
     assert again.info_.n_rounds == 0
     assert [one.sentence for one in again.choices_] == [one.sentence for one in first.choices_]
     np.testing.assert_array_equal(again.coef_, first.coef_)
+
+
+def test_a_choice_among_new_nodes_alone_begins_anew():
+    live, rng = begin()
+    live.choose(**OPTIONS)
+    for node in (4, 5, 6):
+        for task in "abc":
+            is_new = node not in live.nodes
+            live.enter(node, task, *rows(rng, task), links=list(live.nodes) if is_new else ())
+    for node in range(4):
+        live.leave(node=node)
+    warm, anew = live.choose(**OPTIONS), cold(live)
+    np.testing.assert_array_equal(warm.coef_, anew.coef_)
+
+
+def test_a_session_whose_agents_have_no_rows_cannot_choose():
+    live = Session(Network.ring(3))
+    live.enter(0, "a", n_features=2, labels=(-1, 1))
+    with pytest.raises(DataError, match="No agent of this session has rows: add_data"):
+        live.choose()
+
+
+def test_a_task_without_rows_is_nobodys_company():
+    live, _ = begin()
+    for node in range(4):
+        live.drop_data(node, "c", oldest=12)
+    said = live.choose(candidates=[("task", 1.0), ("task", 0.02, True)]).choices_
+    assert [one.company for one in said[:2]] == [("b",), ("a",)]
+    assert str(said[2]) == "c has no rows; it takes what the others have in common."
+
+
+def test_another_callback_or_number_of_threads_does_not_begin_anew():
+    live, _ = begin()
+    seen = []
+    live.choose(C=np.array([0.1, 1.0]), callback=seen.append, n_jobs=1)
+    again = live.choose(C=np.array([0.1, 1.0]), callback=lambda _: None, n_jobs=2)
+    assert seen
+    assert again.info_.n_rounds == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"class_weight": "balanced"}, "choose() does not take 'class_weight': choose with "
+         "DTSVMCV(..., class_weight=...).fit(...)."),
+        ({"network": "ring"}, "choose() does not take 'network': the session has one."),
+        ({"gaurd": "alone"}, "Unknown option 'gaurd' of choose. Choose from candidates, C, folds, "
+         "guard, refit, tol, max_rounds, seed, n_jobs, callback. Did you mean 'guard'?"),
+        ({"folds": 2.5}, "The 'folds' parameter of DTSVMCV must be an int of at least 2 or a fold "
+         "for each row. Got 2.5 instead."),
+        ({"folds": [0, 1, 2]}, "choose() finds each row's fold itself: give 'folds' as an int of "
+         "at least 2."),
+    ],
+)  # fmt: skip
+def test_options_that_a_session_cannot_use_are_refused_in_one_sentence(options, sentence):
+    live, _ = begin()
+    with pytest.raises(ParameterError) as caught:
+        live.choose(**options)
+    assert str(caught.value) == sentence

@@ -8,6 +8,7 @@ import pytest
 from clinics import write_rows
 
 from dtsvm import DTSVM, DTSVMCV, load_model
+from dtsvm.ui import compare
 
 ROWS = ["rows.csv", "--label", "state", "--task", "disease", "--node", "clinic", "--raw"]
 
@@ -55,3 +56,22 @@ def test_settings_that_choosing_knows_are_handed_on(run, rows):
     model = load_model("model.json")
     assert model.tol == 0.05
     assert np.array_equal(model.task_classes_, [["well", "sick"]] * 2)
+
+
+def test_a_comparison_of_candidates_that_did_not_converge_says_so(run, rows, monkeypatch):
+    chosen = DTSVMCV
+    monkeypatch.setattr(compare, "DTSVMCV", lambda **given: chosen(**given, max_rounds=1))
+    for more in ([], ["--json"]):
+        said = run("compare", *ROWS, *more).stderr
+        assert re.fullmatch(
+            r"Not converged: max_rounds after \d+ rounds with gap \S+, tolerance 0\.05\. Drop "
+            r"--raw if it was given: features far from one scale are slow to train\.\n", said,
+        )  # fmt: skip
+
+
+def test_a_choice_that_did_not_converge_is_said_without_settings_nobody_gave(run, rows):
+    result = run("train", *ROWS, "--max-rounds", "1", exit_code=3)
+    assert re.fullmatch(
+        r"Not converged: max_rounds after \d+ rounds with gap \S+, tolerance 0\.05\. Raise "
+        r"--max-rounds, drop --raw if it was given, or raise --tol\.\n", result.stderr,
+    )  # fmt: skip

@@ -17,7 +17,7 @@ from dtsvm.select.candidates import (
 from dtsvm.select.choice import Choice, Rate, describe, difference, rate
 from dtsvm.select.choosing import Chosen, choose, choosing
 from dtsvm.select.evidence import losses, slopes
-from dtsvm.select.folds import agent_name, split
+from dtsvm.select.folds import agent_name, read_folds, split
 from dtsvm.select.held import Held, Job, Lane, first_alike, moments, out_of_fold, products
 from dtsvm.select.lift import Lift, compact
 from dtsvm.select.margins import Margins, read_scales, read_table, scale_sums, table
@@ -63,6 +63,7 @@ __all__ = [
     "products",
     "rate",
     "read_families",
+    "read_folds",
     "read_scales",
     "read_table",
     "reference_of",

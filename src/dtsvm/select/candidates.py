@@ -162,7 +162,7 @@ def candidates(
     if C is None:
         prices = [level / (mean_square or 1.0) for level in LEVELS]
     else:
-        given = [C] if isinstance(C, (int, float)) else list(C)
+        given = list(C) if isinstance(C, Iterable) else [C]
         prices = sorted({positive(owner, "C", value, "positive floats") for value in given})
     if not prices:
         raise ParameterError(f"The 'C' parameter of {owner} must name at least one value.")

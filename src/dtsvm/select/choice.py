@@ -48,7 +48,8 @@ class Choice:
         Whether it makes so many held-out errors that its labels may be drawn by lot: the others
         train without its rows.
     company : tuple
-        The tasks it trains with; empty if more than half of it trains alone.
+        The tasks it trains with, those that have rows and are not set aside; empty if more than
+        half of it trains alone.
     alone, chosen : Rate
         Share of held-out rows labelled wrong: by the best of training alone, and as chosen. Folds
         repeat the task's shares of labels, and weights were chosen on the same rows: with ten or
@@ -187,9 +188,14 @@ def _choice(chosen: Chosen, tasks: Sequence[Any], t: int) -> Choice:
         C=float(np.exp(share @ prices)),
         is_turned=bool(chosen.side[t] < 0 and turned > SURE * (1 - alone) - ROUNDING > 0),
         is_aside=bool(chosen.aside[t]),
-        company=tuple(other for other in tasks if other != tasks[t]) if alone <= 0.5 else (),
+        company=_company(chosen, tasks, t) if alone <= 0.5 else (),
         alone=rate(wrong_alone, n),
         chosen=rate(wrong, n),
         difference=difference(only_chosen, only_alone, n),
         n_labels=int(chosen.n_labels[t]),
     )
+
+
+def _company(chosen: Chosen, tasks: Sequence[Any], t: int) -> tuple[Hashable, ...]:
+    is_there = (chosen.found.wrong[:, 0] > 0) & ~chosen.aside
+    return tuple(tasks[s] for s in np.flatnonzero(is_there).tolist() if s != t)

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["agent_name", "split"]
+from dtsvm.problem.settings import refusal
+
+__all__ = ["agent_name", "read_folds", "split"]
 
 Words = NDArray[np.uint64]
 
@@ -59,6 +62,13 @@ def split(
     drawn = _mixed(keys[cell][:, None] + places.astype(np.uint64))
     mine = np.take_along_axis(drawn, (turn % n_folds)[:, None], axis=1)
     return np.asarray((drawn < mine).sum(axis=1), np.int64)
+
+
+def read_folds(owner: str, n: Any) -> int:
+    """Return how many times rows are held out."""
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 2:
+        raise refusal(owner, "folds", "an int of at least 2 or a fold for each row", n)
+    return int(n)
 
 
 def agent_name(node: Hashable, task: Hashable) -> str:

@@ -29,7 +29,7 @@ from dtsvm.problem import Model, Network
 from dtsvm.problem.settings import count, positive
 from dtsvm.rounds import Info, Status
 from dtsvm.svm.answers import Answers, unknown_name, unsaid_task
-from dtsvm.svm.company import find_company
+from dtsvm.svm.company import find_company, present
 from dtsvm.svm.frames import frame_columns, prepared, take_column
 from dtsvm.svm.probability import deal_folds, held_out_tasks, with_sigmoids
 from dtsvm.svm.rows import company_rows, counted_rows, estimator_rows, row_weights
@@ -220,6 +220,7 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
         labels, what = labels[some], (what[0], what[1][some].astype(np.int32, copy=False))
         node_of = node_of[some].astype(np.int32, copy=False)
         if find is None:
+            what = what if weight is None else present(what, company)
             check_positive(self.positive, what[0])
             found = company.labels(find_labels(labels, what))
             classes = name_classes(what[0], found, self.positive, is_named=task is not None)

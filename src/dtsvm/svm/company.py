@@ -15,7 +15,7 @@ from scipy.sparse import csr_array, issparse
 from dtsvm.errors import DataError
 from dtsvm.problem import Network
 
-__all__ = ["Alone", "Ranks", "find_company", "mean_square"]
+__all__ = ["Alone", "Ranks", "find_company", "mean_square", "present"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -190,6 +190,24 @@ class Ranks(Alone):
     def distinct(self, numbers: NDArray[Any]) -> Ints:
         """Return the different numbers that occur at any rank."""
         return np.unique(self.stack(np.unique(numbers).astype(np.float64)).astype(np.int64))
+
+
+def present(found: Levels, company: Alone) -> Levels:
+    """Return the names that rows have and whose each row is, where some rows do not count.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dtsvm.svm.company import Alone, present
+    >>> names, index = present((["a", "b", "c"], np.array([2, 0])), Alone())
+    >>> names, index.tolist()
+    (['a', 'c'], [1, 0])
+    """
+    names, index = found
+    some = company.distinct(index)
+    if len(some) == len(names):
+        return found
+    return [names[k] for k in some.tolist()], np.searchsorted(some, index)
 
 
 def mean_square(X: Any, node: Ints, others: Alone) -> float:

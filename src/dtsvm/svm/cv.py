@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from dtsvm.data.labels import check_positive, find_labels, name_classes, task_codes
 from dtsvm.errors import DataError, NotConvergedWarning
 from dtsvm.problem import Model, Network
-from dtsvm.problem.settings import choice, count, positive, refusal
+from dtsvm.problem.settings import choice, count, positive
 from dtsvm.problem.weights import class_weights
 from dtsvm.rounds import Status
 from dtsvm.select import (
@@ -26,11 +26,12 @@ from dtsvm.select import (
     choose,
     describe,
     read_families,
+    read_folds,
     reference_of,
     split,
 )
 from dtsvm.svm.base import ConsensusSVM, Levels
-from dtsvm.svm.company import Alone, find_company, mean_square
+from dtsvm.svm.company import Alone, find_company, mean_square, present
 from dtsvm.svm.engines import ENGINES
 from dtsvm.svm.estimators import METHODS as BY_HAND
 from dtsvm.svm.frames import frame_columns
@@ -204,6 +205,7 @@ class DTSVMCV(Networked):
             what, where = (what[0], what[1][at]), (where[0], where[1][at])
         if not company.largest(len(at)):
             raise DataError("The sample_weight of all rows is zero; some rows must count.")
+        what = what if weight is None else present(what, company)
         network, where = self._place(where, has_nodes=node is not None)
         others = Alone() if company.own(where[1], where[0], network) is not None else company
         check_positive(self.positive, what[0])
@@ -332,32 +334,31 @@ class DTSVMCV(Networked):
         """Say which fold holds out each row; `at` is which of so many rows given they are."""
         owner, y = type(self).__name__, np.where(codes == 1, 1.0, -1.0)
         if np.ndim(self.folds) == 0:
-            n = self.folds
-            if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 2:
-                raise refusal(owner, "folds", "an int of at least 2 or a fold for each row", n)
+            n = read_folds(owner, self.folds)
             agent = where[1] * len(what[0]) + what[1]
             names = [agent_name(node, task) for node in where[0] for task in what[0]]
-            fold = split(y, agent, int(n), self.seed, names)
+            fold = split(y, agent, n, self.seed, names)
             for k in range(2, int(codes.max(initial=0)) + 1):  # labels beyond the first two
                 more = codes == k
-                fold[more] = split(y[more], agent[more], int(n), (self.seed, k), names)
-            return Held(X, y, what[1], fold, len(what[0]), int(n))
+                fold[more] = split(y[more], agent[more], n, (self.seed, k), names)
+            return Held(X, y, what[1], fold, len(what[0]), n)
         fold = np.asarray(self.folds)
         rows, n_rows = at
         if len(fold) != n_rows:
             raise DataError(f"X has {n_rows} rows, but folds has {len(fold)}.")
         fold = fold[rows]
-        most = int(others.largest(fold.max(initial=0)))
-        if fold.dtype.kind not in "iu" or fold.min(initial=0) < 0 or most < 1:
+        is_good = fold.ndim == 1 and fold.dtype.kind in "iu" and fold.min(initial=0) >= 0
+        some = others.distinct(fold.astype(np.int64)) if is_good else fold[:0]
+        if len(some) < 2:
             raise DataError("folds must number each row's fold with ints from 0, two at least.")
-        return Held(X, y, what[1], fold.astype(np.int64), len(what[0]), most + 1)
+        return Held(X, y, what[1], np.searchsorted(some, fold), len(what[0]), len(some))
 
     def _settings(self) -> dict[str, Any]:
         """Drop what a file cannot keep: folds row by row."""
         settings = super()._settings()
         if np.ndim(self.folds) > 0:
             settings["folds"] = len(np.unique(np.asarray(self.folds)))
-        if self.C is not None and not isinstance(self.C, (int, float)):
+        if isinstance(self.C, Iterable):
             settings["C"] = [float(value) for value in self.C]
         if not isinstance(self.candidates, str):
             settings["candidates"] = [list(family) for family in self.candidates]

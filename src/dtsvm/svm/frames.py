@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dtsvm.data.spellings import refuse_twice
 from dtsvm.errors import DataError, did_you_mean
 from dtsvm.prepare import Preparation
 from dtsvm.problem import Columns
@@ -35,6 +36,7 @@ def take_column(
         return X, None
     names = list(getattr(X, "columns", ()))
     if column in names:
+        refuse_twice(names)  # before they are asked for by name
         rest = X[[name for name in names if name != column]]
         return rest, np.asarray(X[column])
     if not is_needed:

@@ -343,13 +343,14 @@ class Session(Kept):
 
         Candidates stay in training between calls: after nodes, links or rows came or went, the next
         choice goes on from where they are. They begin anew when a task comes or goes, when
-        `options` change, or when rows have become much longer or shorter. The session itself is not
-        changed by it.
+        `options` but `callback` and `n_jobs` change, when none of the nodes was there before, or
+        when rows have become much longer or shorter. The session itself is not changed by it.
 
         Parameters
         ----------
         **options
-            Parameters of `DTSVMCV`, such as `candidates`, `guard` and `tol`.
+            Parameters of `DTSVMCV`, such as `candidates`, `guard` and `tol`; not what the session
+            says itself, nor `class_weight`.
 
         Returns
         -------
@@ -376,7 +377,7 @@ class Session(Kept):
         from dtsvm.svm.warm import LiveChoice
 
         self._need_rows()
-        if self._choice is None or self._choice.options != options:
+        if self._choice is None or not self._choice.goes_on(options):
             self._choice = LiveChoice(options)
         return self._choice.choose(self)
 

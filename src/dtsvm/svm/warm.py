@@ -6,14 +6,15 @@ import os
 from collections import defaultdict
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dtsvm.errors import DataError
+from dtsvm.errors import DataError, ParameterError, did_you_mean
 from dtsvm.problem import Network
-from dtsvm.select import Held, Job, split
+from dtsvm.select import Held, Job, read_folds, split
 from dtsvm.svm.batch import Batch, Problem, Unit
 from dtsvm.svm.company import Alone, find_company, mean_square
 from dtsvm.svm.cv import DTSVMCV
@@ -27,6 +28,15 @@ __all__ = ["LiveChoice"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Agent = tuple[Hashable, Hashable]  # node, and task of a candidate's session
+OF_SESSION = {
+    "network": "the session has one",
+    "engine": "it is the session's",
+    "positive": "say labels=(negative, positive) when a task enters",
+    "class_weight": "choose with DTSVMCV(..., class_weight=...).fit(...)",
+    "task_column": "a session's rows come by task",
+    "node_column": "a session's rows come by node",
+}
+BESIDE = ("callback", "n_jobs")  # options that change nothing in what is trained
 FAR = 1.25  # by what factor the mean squared row may move before candidates begin anew
 
 
@@ -48,7 +58,7 @@ class WarmLanes(Lanes):
     kept: dict[Any, _Kept] = field(default_factory=dict)
 
     def _batches(self, jobs: dict[int, Job]) -> list[list[Unit]]:
-        """A session a candidate, and one where tasks are set aside; names of lanes are kept."""
+        """A session a candidate, and one each time tasks are set aside; names of lanes are kept."""
         return [
             [Unit(k, candidate, *lane) for lane in lanes] for k, (candidate, lanes) in jobs.items()
         ]
@@ -67,8 +77,9 @@ class WarmLanes(Lanes):
         X, rows, _, y, owner, _ = problem
         marks = 2 * self.numbers[rows] + (y > 0)
         places = self._by_agent(rows, owner)
-        key = batch.units[0].candidate, any(0.0 in unit.side for unit in batch.units)
-        if key in self.kept:
+        candidate = batch.units[0].candidate
+        key = candidate, sum(candidate in dict(stage) for stage in self.stages)
+        if key in self.kept and set(self.kept[key].session.nodes) & set(self.network.nodes):
             session, old = self.kept[key]
             _move_nodes(session, self.network, places)
             moves = [
@@ -76,16 +87,19 @@ class WarmLanes(Lanes):
                 for agent, at in places.items()
             ]
             changes = self.others.add(np.array([move.counts for move in moves]))
+            now = {}  # what goes on stands before what is fresh, wherever the choice has it
             for move, (is_gone, is_fresh) in zip(moves, (changes > 0).tolist(), strict=True):
                 at = places[move.agent][move.fresh]
                 _move_rows(session, move, (is_gone, is_fresh), X[rows[at]], y[at])
+                now[move.agent] = np.concatenate([move.stays, marks[at]])
             for v, task in [agent for agent in old if agent not in places]:
                 if v in session.nodes and task in session.tasks:
                     session.leave(node=v, task=task, allow_split=True)
             _cut_nodes(session, self.network)
-        else:
+        else:  # nor is there anything to go on from where all nodes are new
             session = self._begin(problem)
-        self.kept[key] = _Kept(session, {agent: marks[at] for agent, at in places.items()})
+            now = {agent: marks[at] for agent, at in places.items()}
+        self.kept[key] = _Kept(session, now)
         return session
 
     def _begin(self, problem: Problem) -> Session:
@@ -126,11 +140,12 @@ class WarmLanes(Lanes):
 
 
 class _Move:
-    """What becomes of an agent's rows: which of the old are gone, and which are fresh."""
+    """What becomes of an agent's rows: which of the old go or stay, and which are fresh."""
 
     def __init__(self, agent: Agent, old: Ints | None, new: Ints) -> None:
         self.agent, before = agent, new[:0] if old is None else old
         self.gone, self.fresh = ~np.isin(before, new), ~np.isin(new, before)
+        self.stays = before[~self.gone]
         self.counts = int(self.gone.sum()), int(self.fresh.sum())
 
 
@@ -206,6 +221,7 @@ class LiveChoice:
     """
 
     def __init__(self, options: dict[str, Any]) -> None:
+        _check_options(options)
         self.options = options
         self.seen: dict[Agent, _Seen] = {}
         self.kept: dict[Any, _Kept] = {}
@@ -213,6 +229,16 @@ class LiveChoice:
         self.tasks: list[Hashable] = []
         self.n_rows = 0
         self.n_choices = 0
+
+    def goes_on(self, options: dict[str, Any]) -> bool:
+        """Whether nothing else is wanted than before; who hears of it and how many work may change.
+
+        Then these are taken over.
+        """
+        if _plain(options) != _plain(self.options):
+            return False
+        self.options = options
+        return True
 
     def choose(self, session: Session) -> DTSVMCV:
         """Choose for the rows, nodes, tasks and links that are in the session now."""
@@ -234,6 +260,8 @@ class LiveChoice:
                 "Rows of this session have a sample_weight, which choose() does not know: choose "
                 "with DTSVMCV(...).fit(..., sample_weight=...)."
             )
+        if not others.largest(max((len(block[1]) for block in blocks.values()), default=0)):
+            raise DataError("No agent of this session has rows: add_data() some before choose().")
         X = np.concatenate([block[0] for block in blocks.values()])
         y = np.concatenate([block[1] for block in blocks.values()])
         n_folds = int(self.options.get("folds", 3))
@@ -281,6 +309,31 @@ class LiveChoice:
             self.n_rows += n
             seen[agent] = _Seen(rows, numbers, folds)
         return seen
+
+
+def _plain(options: dict[str, Any]) -> dict[str, Any]:
+    """What decides on what is trained, so that it can be compared."""
+    return {
+        name: np.asarray(value).tolist() if isinstance(value, np.ndarray) else value
+        for name, value in options.items()
+        if name not in BESIDE
+    }
+
+
+def _check_options(options: dict[str, Any]) -> None:
+    """Refuse what `DTSVMCV` does not know, or what a session says itself."""
+    known = [name for name in signature(DTSVMCV).parameters if name not in OF_SESSION]
+    for name in options:
+        if name in OF_SESSION:
+            raise ParameterError(f"choose() does not take {name!r}: {OF_SESSION[name]}.")
+        if name not in known:
+            raise ParameterError(f"Unknown option {name!r} of choose. {did_you_mean(name, known)}")
+    folds = options.get("folds", 3)
+    if np.ndim(folds) > 0:
+        raise ParameterError(
+            "choose() finds each row's fold itself: give 'folds' as an int of at least 2."
+        )
+    read_folds(DTSVMCV.__name__, folds)
 
 
 def _matched(old: _Seen | None, X: Floats, y: Floats) -> tuple[list[bytes], Ints]:

@@ -17,6 +17,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from dtsvm.data import Rows
 from dtsvm.errors import NotConvergedWarning
+from dtsvm.rounds import Info, Status
 from dtsvm.select.choice import Choice
 from dtsvm.svm import DTSVMCV
 from dtsvm.svm.company import Alone
@@ -25,9 +26,18 @@ from dtsvm.ui.settings import add_preparing, read_choice
 from dtsvm.ui.show import print_json, print_table, share
 from dtsvm.ui.training_rows import read_training
 
-__all__ = ["WAYS", "choosing_bar", "compare", "fit_chosen", "node_lines", "say_choices"]
+__all__ = [
+    "WAYS",
+    "choosing_bar",
+    "compare",
+    "fit_chosen",
+    "node_lines",
+    "not_converged",
+    "say_choices",
+]
 
 WAYS = ("alone", "together", "chosen")
+REMEDY = "Drop --raw if it was given: features far from one scale are slow to train."
 
 
 @click.command()
@@ -75,6 +85,8 @@ def compare(ctx: click.Context, /, files: tuple[Path, ...], as_json: bool, **_: 
     rows = read_training(files, read_choice({**ctx.params, "weight": None}))
     given = {name: ctx.params[name] for name in ("network", "candidates", "folds", "n_jobs")}
     estimator = fit_chosen(rows.train, guard="alone" if ctx.params["guard"] else None, **given)
+    if estimator.info_.status is not Status.CONVERGED:
+        click.echo(not_converged(estimator.info_, estimator.tol, REMEDY), err=True)
     if as_json:
         print_json({"tasks": [_entry(estimator, rows.train, t) for t in _tasks(estimator)]})
         return
@@ -91,6 +103,16 @@ def say_choices(estimator: DTSVMCV, rows: Rows) -> None:
     for one in estimator.choices_:
         is_named = rows.task is not None
         click.echo(one.sentence if is_named else one.sentence.replace(str(one.task), "It", 1))
+
+
+def not_converged(info: Info, tol: float, remedy: str) -> str:
+    """Say how far training came and what to do; where candidates are many, no residual is known."""
+    residual = max(info.primal_residual, info.dual_residual)
+    known = "" if np.isnan(residual) else f"residual {residual:.1e} and "
+    return (
+        f"Not converged: {info.status} after {info.n_rounds} rounds with {known}gap "
+        f"{info.gap:.1e}, tolerance {tol:g}. {remedy}"
+    )
 
 
 def fit_chosen(rows: Rows, **settings: Any) -> DTSVMCV:

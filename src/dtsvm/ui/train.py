@@ -21,7 +21,7 @@ from dtsvm.data.labels import label_codes
 from dtsvm.data.shares import BLOCK_ROWS
 from dtsvm.errors import NotConvergedWarning
 from dtsvm.problem import Columns, Model, Network, TaskModel
-from dtsvm.rounds import Info, Status
+from dtsvm.rounds import Status
 from dtsvm.svm.base import ConsensusSVM
 from dtsvm.svm.company import Alone, Ranks
 from dtsvm.svm.cv import DTSVMCV
@@ -29,7 +29,7 @@ from dtsvm.svm.estimators import METHODS
 from dtsvm.svm.keeper import Keeper
 from dtsvm.svm.model_file import save_model
 from dtsvm.svm.names import find_name, read_links
-from dtsvm.ui.compare import WAYS, fit_chosen, node_lines, say_choices
+from dtsvm.ui.compare import WAYS, fit_chosen, node_lines, not_converged, say_choices
 from dtsvm.ui.judging import judge
 from dtsvm.ui.known import Known, know, refuse_no_labels
 from dtsvm.ui.ranks import check_command, find_ranks, is_first, one_voice
@@ -63,6 +63,7 @@ REMEDIES = {
     Status.MAX_ROUNDS: "Raise --max-rounds, lower --C, drop --raw if it was given, or raise --tol.",
     Status.TIME_LIMIT: "Raise --max-seconds.",
     Status.INTERRUPTED: "The state after the last whole round was kept.",
+    None: "Raise --max-rounds, drop --raw if it was given, or raise --tol.",  # while choosing
 }
 
 
@@ -145,7 +146,8 @@ def train(ctx: click.Context, /, files: tuple[Path, ...], out: Path, method: str
             "rounds to none. Hold out a larger share."
         )
     if model.info.status is not Status.CONVERGED:
-        click.echo(_not_converged(model.info, estimator.tol), err=True)
+        remedy = REMEDIES[model.info.status if kind is not DTSVMCV else None]
+        click.echo(not_converged(model.info, estimator.tol, remedy), err=True)
         ctx.exit(NOT_CONVERGED)
 
 
@@ -384,11 +386,3 @@ def _wrong(one: TaskModel, rows: Rows, mine: NDArray[np.int64]) -> int:
 def _word_gap(gap: float) -> str:
     meaning = "no pooled training has an objective lower by a larger share"
     return f"{short(gap)} ({meaning if gap < 1 else 'too large to say anything'})"
-
-
-def _not_converged(info: Info, tol: float) -> str:
-    residual = max(info.primal_residual, info.dual_residual)
-    return (
-        f"Not converged: {info.status} after {info.n_rounds} rounds with residual {residual:.1e} "
-        f"and gap {info.gap:.1e}, tolerance {tol:g}. {REMEDIES[info.status]}"
-    )

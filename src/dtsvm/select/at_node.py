@@ -387,10 +387,10 @@ class _Plan(NamedTuple):
 def _batches(tracks: list[Track]) -> list[list[Track]]:
     """Deal tracks into batches that are told in messages of a fair length, alike at every node."""
     batches: list[list[Track]] = []
-    size = MOST_NUMBERS
+    size = 0
     for track in tracks:
-        numbers = (track.width + 1) * len(track.lanes)
-        if size + numbers > MOST_NUMBERS:
+        numbers = (track.width + 1) * len(track.lanes)  # none where all rows are of one label
+        if not batches or size + numbers > MOST_NUMBERS:
             batches.append([])
             size = 0
         batches[-1].append(track)

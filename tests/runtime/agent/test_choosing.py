@@ -316,6 +316,45 @@ def test_several_labels_choose_what_memory_chooses():
         np.testing.assert_allclose(found, whole, atol=0.02 * np.abs(whole).max())
 
 
+def three_labels(nodes, labels, classes):
+    """Nodes with rows of these labels each."""
+    rng, choosers = np.random.default_rng(4), []
+    for v in nodes:
+        one = make_chooser(v, Network.ring(nodes).neighbours(v), {}, 3, 0.05)
+        y = np.repeat(labels[v], 8)
+        X = rng.normal(size=(len(y), 3)) + (y == classes[1])[:, None]
+        one.node.enter("one", X, make_lanes(lane_names("one", classes), classes, y), classes)
+        choosers.append(one)
+    return choosers
+
+
+def test_a_label_that_goes_with_its_node_keeps_nobody_from_choosing():
+    """Also the first of the labels, about which nothing is left to train."""
+    classes = ("low", "mid", "top")
+    labels = {"a": classes[1:], "b": classes[1:], "c": classes}
+    choosers = three_labels(list("abc"), labels, classes)
+    room = Room(choosers)
+    room.run()
+    room.say("c", choosers[2].node.leave())
+    del room.choosers["c"]
+    room.run()
+    first = choosers[0].outcome
+    assert not choosers[0].doubts.why
+    assert "32 rows of one label only" in str(first.choices[0])
+    for part, theirs in zip(first.parts, choosers[1].outcome.parts, strict=True):
+        assert np.array_equal(part.chosen.classifiers, theirs.chosen.classifiers)
+
+
+@pytest.mark.parametrize("n", [0, 6])
+def test_where_all_rows_are_of_one_label_or_there_are_none_it_is_chosen_without_a_round(n):
+    rng = np.random.default_rng(5)
+    blocks = {(v, "one"): (rng.normal(size=(n, 3)), np.ones(n)) for v in "abc"}
+    choosers = agents(Network.ring(list("abc")), blocks, 3, TOL)
+    Room(choosers).run()
+    assert all(one.rounds == 0 and not one.doubts.n_lies for one in choosers)
+    assert np.sign(choosers[1].decision("one")).tolist() == [0.0, 0.0, 0.0, float(n > 0)]
+
+
 def test_personal_tasks_choose_what_memory_chooses():
     """MOCHA's setting: every node has a task of its own."""
     network = Network.ring(list("abcd"))

@@ -62,6 +62,25 @@ def test_a_process_charges_neighbours_for_opening_what_they_say(tmp_path):
     assert asyncio.run(run()) == [("b", True)]
 
 
+def test_what_took_no_round_to_choose_is_written_too(tmp_path):
+    async def run():
+        blocks = {("a", "one"): (np.ones((4, 2)), np.ones(4))}
+        (a,) = agents(Network(["a"], []), blocks, 2, 0.05)
+        line, written = Transport("a", "127.0.0.1:0", {}, None, print), []
+        process = ChoosingProcess(
+            a.node, line, tmp_path, lambda _: None, written.append, chooser=a
+        )  # fmt: skip
+        for _ in range(3):
+            await process._step()
+            process._follow()
+        return a.node, written
+
+    node, written = asyncio.run(run())
+    assert node.round == 0
+    assert node.is_settled
+    assert written == [node]
+
+
 def test_processes_choose_what_memory_chooses_though_one_is_killed(tmp_path):
     site, network = tmp_path / "site", Network.ring(NODES)
     blocks = make_blocks(NODES, ["one", "two"], p=3, n=16, seed=1)

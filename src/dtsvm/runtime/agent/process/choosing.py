@@ -111,6 +111,11 @@ class ChoosingProcess(Process):
         elif now > self._keep_due and not node.is_settled:
             self._keep()
 
+    @property
+    def _has_model(self) -> bool:
+        """Whether all is chosen; where all rows are of one label that takes no round."""
+        return self._chooser.outcome is not None
+
     async def _wait_for_news(self) -> None:
         if not self.node.is_settled and not self.node.present and self._chooser.n_begun:
             await asyncio.sleep(0)  # alone: nobody to wait for

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dtsvm.errors import NetworkError
 from dtsvm.select.base_rates import label_weights
 from dtsvm.select.margins import GRID, read_scales
+from dtsvm.select.stretch import MOST_CHANGE
 
 __all__ = ["Others", "believing"]
 
@@ -131,9 +132,13 @@ class Others:
             self.counts(mine, total)
 
     def _check_scales(self, rest: Floats, total: Floats) -> None:
-        """Σ|f(x)| ≤ √n ‖w‖ √Σ‖x‖² + n |b| of every candidate, rows by task and label, and rows."""
+        """Σ|f(x)| ≤ √n ‖w‖ √Σ‖x‖² + 2n |b| of every candidate, rows by task and label, and rows.
+
+        A bias may have been stretched, to at most twice what it was trained to be.
+        """
         sums, labels, n = np.split(rest, [len(rest) - 2 * self.n_tasks - 1, len(rest) - 1])
-        most = np.sqrt(self.n * self.square) * self._longest + self.n * self._bias
+        bias = (1.0 + MOST_CHANGE) * self._bias
+        most = np.sqrt(self.n * self.square) * self._longest + self.n * bias
         least = -ROUNDING * (1.0 + most)
         is_good = n[0] == self.n and bool((sums >= least).all())
         if self.is_weighted:

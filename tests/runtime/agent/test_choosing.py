@@ -316,23 +316,25 @@ def test_several_labels_choose_what_memory_chooses():
         np.testing.assert_allclose(found, whole, atol=0.02 * np.abs(whole).max())
 
 
-def three_labels(nodes, labels, classes):
-    """Nodes with rows of these labels each."""
+def three_labels(nodes, labels, classes, tasks):
+    """Nodes with rows of these labels each, of every task."""
     rng, choosers = np.random.default_rng(4), []
     for v in nodes:
         one = make_chooser(v, Network.ring(nodes).neighbours(v), {}, 3, 0.05)
         y = np.repeat(labels[v], 8)
-        X = rng.normal(size=(len(y), 3)) + (y == classes[1])[:, None]
-        one.node.enter("one", X, make_lanes(lane_names("one", classes), classes, y), classes)
+        for task in tasks:
+            X = rng.normal(size=(len(y), 3)) + (y == classes[1])[:, None]
+            one.node.enter(task, X, make_lanes(lane_names(task, classes), classes, y), classes)
         choosers.append(one)
     return choosers
 
 
-def test_a_label_that_goes_with_its_node_keeps_nobody_from_choosing():
+@pytest.mark.parametrize("tasks", [["one"], ["one", "two"]])
+def test_a_label_that_goes_with_its_node_keeps_nobody_from_choosing(tasks):
     """Also the first of the labels, about which nothing is left to train."""
     classes = ("low", "mid", "top")
     labels = {"a": classes[1:], "b": classes[1:], "c": classes}
-    choosers = three_labels(list("abc"), labels, classes)
+    choosers = three_labels(list("abc"), labels, classes, tasks)
     room = Room(choosers)
     room.run()
     room.say("c", choosers[2].node.leave())
@@ -345,10 +347,10 @@ def test_a_label_that_goes_with_its_node_keeps_nobody_from_choosing():
         assert np.array_equal(part.chosen.classifiers, theirs.chosen.classifiers)
 
 
-@pytest.mark.parametrize("n", [0, 6])
-def test_where_all_rows_are_of_one_label_or_there_are_none_it_is_chosen_without_a_round(n):
+@pytest.mark.parametrize(("n", "tasks"), [(0, ["one"]), (6, ["one"]), (6, ["one", "two"])])
+def test_where_all_rows_are_of_one_label_or_there_are_none_no_round_is_needed(n, tasks):
     rng = np.random.default_rng(5)
-    blocks = {(v, "one"): (rng.normal(size=(n, 3)), np.ones(n)) for v in "abc"}
+    blocks = {(v, t): (rng.normal(size=(n, 3)), np.ones(n)) for v in "abc" for t in tasks}
     choosers = agents(Network.ring(list("abc")), blocks, 3, TOL)
     Room(choosers).run()
     assert all(one.rounds == 0 and not one.doubts.n_lies for one in choosers)

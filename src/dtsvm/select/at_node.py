@@ -23,7 +23,7 @@ from dtsvm.select.choosing import Chosen, choosing
 from dtsvm.select.folds import agent_name, split
 from dtsvm.select.held import Held, Job, first_alike, moments
 from dtsvm.select.lift import Lift, compact
-from dtsvm.select.others import Others, believing
+from dtsvm.select.others import Others, believing, joined, parted
 
 __all__ = ["Outcome", "Part", "choosing_at_node"]
 
@@ -117,7 +117,7 @@ def choosing_at_node(
         {place: (weights, bias)}.
     """
     first = _sums(mine)
-    total = yield first
+    total = joined((yield parted(first)))
     square, n, weight = total[:3].tolist()
     mean_square = mine.unit * square / max(n, 1.0)
     steps = []

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from meetings import make_blocks
 
 from dtsvm import DTSVMCV, Network
+from dtsvm.runtime.agent.node import looks
 from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.bench import Bench, Kept
 from dtsvm.runtime.agent.node.chooser import PROTOCOL, know
@@ -355,6 +356,19 @@ def test_where_all_rows_are_of_one_label_or_there_are_none_no_round_is_needed(n,
     Room(choosers).run()
     assert all(one.rounds == 0 and not one.doubts.n_lies for one in choosers)
     assert np.sign(choosers[1].decision("one")).tolist() == [0.0, 0.0, 0.0, float(n > 0)]
+
+
+def test_a_node_whose_rows_are_far_larger_than_all_others_is_no_liar(monkeypatch):
+    """It wrote grams for tonnes: its squares are more than a term of a sum can hold."""
+    monkeypatch.setattr(looks, "MOST_ROUNDS", 60)  # such rows train slowly, and that is said
+    blocks = make_blocks("abc", ["one", "two"], p=3, n=20, seed=1)
+    for task in ("one", "two"):
+        X, y = blocks["c", task]
+        blocks["c", task] = 1e7 * X, y
+    choosers = agents(Network.ring(list("abc")), blocks, 3, 0.05, prices=None)
+    Room(choosers).run()
+    assert not any(one.doubts.n_lies for one in choosers)
+    assert "above the tolerance" in choosers[0].overdue.words
 
 
 def test_personal_tasks_choose_what_memory_chooses():

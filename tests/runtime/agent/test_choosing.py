@@ -371,6 +371,19 @@ def test_a_node_whose_rows_are_far_larger_than_all_others_is_no_liar(monkeypatch
     assert "above the tolerance" in choosers[0].overdue.words
 
 
+def test_after_rows_that_are_far_larger_nobody_is_refused_for_where_it_stood(monkeypatch):
+    monkeypatch.setattr(looks, "MOST_ROUNDS", 60)
+    blocks = make_blocks("abc", ["one", "two"], p=3, n=20, seed=1)
+    choosers = agents(Network.ring(list("abc")), blocks, 3, 0.05, prices=None)
+    room = Room(choosers)
+    room.run()
+    X, y = make_blocks("a", ["one"], p=3, n=2, seed=2)["a", "one"]
+    choosers[0].node.add_rows("one", 1e7 * X, y)
+    room.tick()
+    room.run()
+    assert all(one.n_begun == 2 and not one.refused for one in choosers)
+
+
 def test_personal_tasks_choose_what_memory_chooses():
     """MOCHA's setting: every node has a task of its own."""
     network = Network.ring(list("abcd"))

@@ -23,7 +23,7 @@ from dtsvm.select.choosing import Chosen, choosing
 from dtsvm.select.folds import agent_name, split
 from dtsvm.select.held import Held, Job, first_alike, moments
 from dtsvm.select.lift import Lift, compact
-from dtsvm.select.others import Others, believing
+from dtsvm.select.others import Others, believing, joined, parted
 
 __all__ = ["Outcome", "Part", "choosing_at_node"]
 
@@ -117,7 +117,7 @@ def choosing_at_node(
         {place: (weights, bias)}.
     """
     first = _sums(mine)
-    total = yield first
+    total = joined((yield parted(first)))
     square, n, weight = total[:3].tolist()
     mean_square = mine.unit * square / max(n, 1.0)
     steps = []
@@ -387,10 +387,10 @@ class _Plan(NamedTuple):
 def _batches(tracks: list[Track]) -> list[list[Track]]:
     """Deal tracks into batches that are told in messages of a fair length, alike at every node."""
     batches: list[list[Track]] = []
-    size = MOST_NUMBERS
+    size = 0
     for track in tracks:
-        numbers = (track.width + 1) * len(track.lanes)
-        if size + numbers > MOST_NUMBERS:
+        numbers = (track.width + 1) * len(track.lanes)  # none where all rows are of one label
+        if not batches or size + numbers > MOST_NUMBERS:
             batches.append([])
             size = 0
         batches[-1].append(track)

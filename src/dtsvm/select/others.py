@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 from dtsvm.errors import NetworkError
 from dtsvm.select.base_rates import label_weights
 from dtsvm.select.margins import GRID, read_scales
+from dtsvm.select.stretch import MOST_CHANGE
 
-__all__ = ["Others", "believing"]
+__all__ = ["Others", "believing", "joined", "parted"]
 
 Floats = NDArray[np.float64]
 ROUNDING = 1e-6
+LARGE = 2.0**40  # no term of a sum is larger
 
 
 class Others:
@@ -131,9 +133,13 @@ class Others:
             self.counts(mine, total)
 
     def _check_scales(self, rest: Floats, total: Floats) -> None:
-        """Σ|f(x)| ≤ √n ‖w‖ √Σ‖x‖² + n |b| of every candidate, rows by task and label, and rows."""
+        """Σ|f(x)| ≤ √n ‖w‖ √Σ‖x‖² + 2n |b| of every candidate, rows by task and label, and rows.
+
+        A bias may have been stretched, to at most twice what it was trained to be.
+        """
         sums, labels, n = np.split(rest, [len(rest) - 2 * self.n_tasks - 1, len(rest) - 1])
-        most = np.sqrt(self.n * self.square) * self._longest + self.n * self._bias
+        bias = (1.0 + MOST_CHANGE) * self._bias
+        most = np.sqrt(self.n * self.square) * self._longest + self.n * bias
         least = -ROUNDING * (1.0 + most)
         is_good = n[0] == self.n and bool((sums >= least).all())
         if self.is_weighted:
@@ -173,6 +179,23 @@ class Others:
         for part in (both, only_alone, only_chosen):
             is_good &= (part == np.round(part)) & (part >= 0)
         _want("held-out errors", bool(is_good.all()) and rows.sum() == self.n)
+
+
+def parted(term: Floats) -> Floats:
+    """Put how often `LARGE` is in the first number before what is left of it, and the others.
+
+    >>> import numpy as np
+    >>> parted(np.array([2.0**41 + 3.0, 7.0])).tolist()
+    [2.0, 3.0, 7.0]
+    >>> joined(np.array([2.0, 3.0, 7.0])).tolist() == [2.0**41 + 3.0, 7.0]
+    True
+    """
+    return np.array([*divmod(term[0], LARGE), *term[1:]])
+
+
+def joined(total: Floats) -> Floats:
+    """Return the total of terms that were `parted`."""
+    return np.array([total[0] * LARGE + total[1], *total[2:]])
 
 
 def believing(

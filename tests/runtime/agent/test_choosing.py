@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from meetings import make_blocks
 
 from dtsvm import DTSVMCV, Network
+from dtsvm.runtime.agent.node import looks
 from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.bench import Bench, Kept
 from dtsvm.runtime.agent.node.chooser import PROTOCOL, know
@@ -314,6 +315,73 @@ def test_several_labels_choose_what_memory_chooses():
         whole = np.column_stack([mine.coef, mine.intercept])
         found = [choosers[2].decision(f"{name}›{label}") for label in classes]
         np.testing.assert_allclose(found, whole, atol=0.02 * np.abs(whole).max())
+
+
+def three_labels(nodes, labels, classes, tasks):
+    """Nodes with rows of these labels each, of every task."""
+    rng, choosers = np.random.default_rng(4), []
+    for v in nodes:
+        one = make_chooser(v, Network.ring(nodes).neighbours(v), {}, 3, 0.05)
+        y = np.repeat(labels[v], 8)
+        for task in tasks:
+            X = rng.normal(size=(len(y), 3)) + (y == classes[1])[:, None]
+            one.node.enter(task, X, make_lanes(lane_names(task, classes), classes, y), classes)
+        choosers.append(one)
+    return choosers
+
+
+@pytest.mark.parametrize("tasks", [["one"], ["one", "two"]])
+def test_a_label_that_goes_with_its_node_keeps_nobody_from_choosing(tasks):
+    """Also the first of the labels, about which nothing is left to train."""
+    classes = ("low", "mid", "top")
+    labels = {"a": classes[1:], "b": classes[1:], "c": classes}
+    choosers = three_labels(list("abc"), labels, classes, tasks)
+    room = Room(choosers)
+    room.run()
+    room.say("c", choosers[2].node.leave())
+    del room.choosers["c"]
+    room.run()
+    first = choosers[0].outcome
+    assert not choosers[0].doubts.why
+    assert "32 rows of one label only" in str(first.choices[0])
+    for part, theirs in zip(first.parts, choosers[1].outcome.parts, strict=True):
+        assert np.array_equal(part.chosen.classifiers, theirs.chosen.classifiers)
+
+
+@pytest.mark.parametrize(("n", "tasks"), [(0, ["one"]), (6, ["one"]), (6, ["one", "two"])])
+def test_where_all_rows_are_of_one_label_or_there_are_none_no_round_is_needed(n, tasks):
+    rng = np.random.default_rng(5)
+    blocks = {(v, t): (rng.normal(size=(n, 3)), np.ones(n)) for v in "abc" for t in tasks}
+    choosers = agents(Network.ring(list("abc")), blocks, 3, TOL)
+    Room(choosers).run()
+    assert all(one.rounds == 0 and not one.doubts.n_lies for one in choosers)
+    assert np.sign(choosers[1].decision("one")).tolist() == [0.0, 0.0, 0.0, float(n > 0)]
+
+
+def test_a_node_whose_rows_are_far_larger_than_all_others_is_no_liar(monkeypatch):
+    """It wrote grams for tonnes: its squares are more than a term of a sum can hold."""
+    monkeypatch.setattr(looks, "MOST_ROUNDS", 60)  # such rows train slowly, and that is said
+    blocks = make_blocks("abc", ["one", "two"], p=3, n=20, seed=1)
+    for task in ("one", "two"):
+        X, y = blocks["c", task]
+        blocks["c", task] = 1e7 * X, y
+    choosers = agents(Network.ring(list("abc")), blocks, 3, 0.05, prices=None)
+    Room(choosers).run()
+    assert not any(one.doubts.n_lies for one in choosers)
+    assert "above the tolerance" in choosers[0].overdue.words
+
+
+def test_after_rows_that_are_far_larger_nobody_is_refused_for_where_it_stood(monkeypatch):
+    monkeypatch.setattr(looks, "MOST_ROUNDS", 60)
+    blocks = make_blocks("abc", ["one", "two"], p=3, n=20, seed=1)
+    choosers = agents(Network.ring(list("abc")), blocks, 3, 0.05, prices=None)
+    room = Room(choosers)
+    room.run()
+    X, y = make_blocks("a", ["one"], p=3, n=2, seed=2)["a", "one"]
+    choosers[0].node.add_rows("one", 1e7 * X, y)
+    room.tick()
+    room.run()
+    assert all(one.n_begun == 2 and not one.refused for one in choosers)
 
 
 def test_personal_tasks_choose_what_memory_chooses():

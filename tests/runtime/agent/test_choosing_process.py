@@ -11,6 +11,8 @@ from meetings import make_blocks
 from sites import LONGEST_SECONDS
 
 from dtsvm import DTSVMCV, Network, load_model
+from dtsvm.runtime.agent.node import looks
+from dtsvm.runtime.agent.node.model import chosen_model
 from dtsvm.runtime.agent.process.children import Children, free_addresses
 from dtsvm.runtime.agent.process.choosing import ChoosingProcess
 from dtsvm.runtime.agent.process.transport import Transport
@@ -60,6 +62,48 @@ def test_a_process_charges_neighbours_for_opening_what_they_say(tmp_path):
         return charged
 
     assert asyncio.run(run()) == [("b", True)]
+
+
+def test_what_took_no_round_to_choose_is_written_too(tmp_path):
+    async def run():
+        blocks = {("a", "one"): (np.ones((4, 2)), np.ones(4))}
+        (a,) = agents(Network(["a"], []), blocks, 2, 0.05)
+        line, written = Transport("a", "127.0.0.1:0", {}, None, print), []
+        process = ChoosingProcess(
+            a.node, line, tmp_path, lambda _: None, written.append, chooser=a
+        )  # fmt: skip
+        for _ in range(3):
+            await process._step()
+            process._follow()
+        return a.node, written
+
+    node, written = asyncio.run(run())
+    assert node.round == 0
+    assert node.is_settled
+    assert written == [node]
+
+
+def test_a_node_says_that_candidates_were_not_certified_in_time(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(looks, "MOST_ROUNDS", 10)
+
+    async def run():
+        network = Network(["a"], [])
+        (a,) = agents(network, make_blocks("a", ["one", "two"], p=3, n=30), 3, 1e-9)
+        line = Transport("a", "127.0.0.1:0", {}, None, print)
+        process = ChoosingProcess(a.node, line, tmp_path, lambda _: None, lambda _: None, chooser=a)
+        before = process.told()["apart"]
+        while not a.outcome:
+            await process._step()
+        process._follow()
+        return a, before, process.told()["apart"]
+
+    chooser, before, said = asyncio.run(run())
+    assert before == []
+    assert said == [chooser.overdue.words]
+    assert said[0] in caplog.text
+    assert chooser.overdue.gap > 1e-9
+    model = chosen_model(chooser.node, dict.fromkeys(("one", "two"), (-1, 1)), None, chooser)
+    assert model.info.status == "max_rounds"
 
 
 def test_processes_choose_what_memory_chooses_though_one_is_killed(tmp_path):

@@ -59,7 +59,7 @@ def test_a_liar_in_choosing_ends_nobody_and_leaves_no_trace(lie, honest):
     print(f"{lie:38} chose {chosen} begun {begun:3} then {ticks:4} steps, refused {refused} {said}")
     assert all(one.node.status()["nodes"] == 3 for one in others)
     assert_same(others, best[name], atol=0.1)
-    assert max(one.gap for one in others) <= TOL
+    assert max(one.overdue.gap for one in others) <= TOL
 
 
 def favour(parts, candidate):
@@ -88,7 +88,7 @@ def test_a_liar_inside_the_ranges_chooses_among_the_candidates_and_no_more(hones
         assert (weights >= 0).all()
         np.testing.assert_allclose(weights.sum(), 1.0)
         assert not any(one.doubts.why for one in others)
-        assert max(one.gap for one in others) <= TOL
+        assert max(one.overdue.gap for one in others) <= TOL
         found.append(int(weights.argmax()))
     assert found[0] != found[1]
 

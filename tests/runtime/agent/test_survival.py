@@ -36,6 +36,7 @@ from dtsvm.runtime.agent.site.checkpoint import (
     restore,
 )
 from dtsvm.runtime.agent.site.config import read_config
+from dtsvm.runtime.agent.site.rows import SiteRows
 from dtsvm.runtime.agent.site.site import Site
 from dtsvm.svm.model_file import save_model
 
@@ -427,3 +428,13 @@ def test_monitoring_is_on_loopback_only(tmp_path):
 
     with pytest.raises(NetworkError, match="is not on loopback"):
         asyncio.run(run())
+
+
+def test_a_node_without_rows_of_its_own_has_the_columns_that_it_names(tmp_path):
+    blocks = make_blocks(["a"], ["one"], p=3)
+    make_site(tmp_path, Network.line(["a", "b"]), blocks, {"C": 0.1})
+    with (tmp_path / "b" / "node.toml").open("a") as file:
+        file.write('\n[tasks.one]\nfeatures = ["x0", "x1", "x2"]\nlabels = [-1, 1]\n')
+    a, b = (SiteRows(read_config(tmp_path / name / "node.toml"), None) for name in "ab")
+    assert b.described() == a.described() == "x0, x1, x2"
+    assert b.first["one"].X.shape == (0, 3)

@@ -29,6 +29,7 @@ __all__ = ["N_LEVEL", "Bench", "Kept", "Lane", "Where"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+FAR = 100.0  # where C fell by more than this, neighbours could refuse what a lane found before
 N_LEVEL = N_SHOWN + int(compiled.constants()["N_PRODUCTS"])  # what a lane adds at a check
 
 
@@ -203,7 +204,9 @@ class Bench:
         for lane in self.mine:
             own = kept.get(lane.name)
             old = own or kept.get(f"{lane.track.after}; {lane.place}")
-            if old is None or old.estimate.shape[-1] != p1 or (not own and old.C > lane.track.C):
+            if old is None or old.estimate.shape[-1] != p1:
+                continue
+            if (FAR if own else 1.0) * lane.track.C < old.C:
                 continue
             at, y = lane.track.tasks[lane.place]
             dual = _recalled(old, _sided(lane.track.marks[at], y))

@@ -30,6 +30,7 @@ from dtsvm.runtime.agent.node.lasting import Lasting
 from dtsvm.runtime.agent.node.masks import MOST, pairs
 from dtsvm.runtime.agent.node.names import ABOUT, shown
 from dtsvm.runtime.agent.node.node import Node
+from dtsvm.runtime.agent.node.overdue import Overdue
 from dtsvm.runtime.agent.node.restarts import Restarts
 from dtsvm.runtime.agent.node.tracks import Telling, Training
 from dtsvm.runtime.agent.node.wave import Tree, Wave
@@ -79,7 +80,7 @@ class Chooser:
     reasons: dict[str, str] = field(default_factory=dict)  # the last one, by neighbour
     n_rounds: int = 0  # of the tracks that trained longest, one stage after the other
     n_begun: int = 0
-    gap: float = 0.0  # the worst of all that was trained
+    overdue: Overdue = field(init=False)  # what was not certified in time, and the worst gap
     doubts: Doubts = field(default_factory=Doubts)
     kept: Lasting = field(default_factory=Lasting)
     waiting: Waiting = field(default_factory=Waiting)
@@ -104,6 +105,7 @@ class Chooser:
                 "allow. Write C, chosen on rows that are public, into every node.toml."
             )
         self._restarts.hold(self.node)
+        self.overdue = Overdue(self.settings.tol)
 
     # Hearing
 
@@ -195,7 +197,7 @@ class Chooser:
         if self.doubts.begin():
             self.kept.clear()  # what a liar had its hand in
         self.kept.begin()
-        node, self.n_rounds, self.gap = self.node, self.rounds, 0.0
+        node, self.n_rounds, self.overdue = self.node, self.rounds, Overdue(self.settings.tol)
         self.epoch, self.outcome = node.roster.digest, None
         self._trainings, self._positions, self._early = {}, {}, Early()
         self._position = self._n_sums = 0
@@ -270,7 +272,7 @@ class Chooser:
         if training.found is None:
             return None
         self.n_rounds += training.n_rounds
-        self.gap = max(self.gap, training.gap)
+        self.overdue.note(training.gaps)
         self.kept.put(training.keep())  # a larger C begins there
         return training.found
 

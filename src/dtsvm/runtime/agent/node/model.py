@@ -65,9 +65,11 @@ def chosen_model(
     }
     tasks = [_chosen_task(node, task, classes[task], chooser, sigmoids or {})
              for task in sorted(node.tasks)]  # fmt: skip
+    overdue = chooser.overdue
+    status = Status.MAX_ROUNDS if overdue.n_late else Status.CONVERGED
     return Model(
         "DTSVMCV", settings, Network(*node.roster.map(node.name)), tuple(tasks),
-        replace(_info(node), status=Status.CONVERGED, gap=chooser.gap), node.n_features,
+        replace(_info(node), status=status, gap=overdue.gap), node.n_features,
         columns or Columns(), privacy=node.veil.privacy.describe(),
         choices=tuple(one.to_dict() for one in chooser.outcome.choices),
     )  # fmt: skip

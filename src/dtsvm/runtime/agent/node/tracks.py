@@ -106,7 +106,6 @@ class Training:
         self.waves = {"l": Telling(waves[0]), "v": Telling(waves[1])}
         self._levels = waves[1]
         self.n_rounds = 0  # that have ended
-        self.gap = 0.0
         self.complaints: list[tuple[str, str]] = []  # neighbours, and what was wrong
         self._is_in_round = self._is_checking = False
         self._term = np.zeros((0, N_LEVEL))  # what this node added at the last check
@@ -149,7 +148,6 @@ class Training:
     def _look(self) -> None:
         if self.looks.step(self.n_rounds):
             done = set(self.looks.found)
-            self.gap = max(self.looks.gaps.values())
             if not self._is_in_round:
                 self._drop(done)
 
@@ -259,6 +257,15 @@ class Training:
             for lane in bench.lanes:
                 out[lane.track.name][lane.place] = self.looks.found[lane.number]
         return [out[track.name] for track in self.tracks]
+
+    @property
+    def gaps(self) -> list[float]:
+        """The worst gap of each track that there was something to train of."""
+        worst: dict[str, float] = {}
+        for _, lane in self.looks.lanes:
+            name, gap = lane.track.name, self.looks.gaps.get(lane.number, 0.0)
+            worst[name] = max(worst.get(name, 0.0), gap)
+        return [*worst.values()]
 
     @property
     def n_certified(self) -> int:

@@ -106,10 +106,17 @@ class ChoosingProcess(Process):
             self._done += 1
             for choice in chooser.outcome.choices:
                 log.info("%s", choice.sentence)
+            if chooser.overdue.words:
+                log.warning("Node %s: %s", node.name, chooser.overdue.words)
         if node.is_settled and not self._is_written:
             self._write()
         elif now > self._keep_due and not node.is_settled:
             self._keep()
+
+    @property
+    def _has_model(self) -> bool:
+        """Whether all is chosen; where all rows are of one label that takes no round."""
+        return self._chooser.outcome is not None
 
     async def _wait_for_news(self) -> None:
         if not self.node.is_settled and not self.node.present and self._chooser.n_begun:
@@ -126,7 +133,7 @@ class ChoosingProcess(Process):
         """Return what others may be told of the status, too, and how far choosing is."""
         chooser = self._chooser
         found = super().told()
-        gap = chooser.gap if chooser.outcome is not None else None
+        gap = chooser.overdue.gap if chooser.outcome is not None else None
         theirs = chooser.refusals(time.monotonic())
         theirs["refused"] += found["refused"]
         theirs["reasons"] |= found["reasons"]
@@ -135,6 +142,8 @@ class ChoosingProcess(Process):
             found["trouble"] += f"; choosing waits for {', '.join(waits_for)}"
         theirs["trouble"] = f"in doubt. {why}" if why else found["trouble"]
         theirs["lies"], theirs["waits_for"] = found["lies"] + chooser.doubts.n_lies, waits_for
+        if chooser.outcome is not None and chooser.overdue.words:
+            found["apart"].append(chooser.overdue.words)
         return {**found, **theirs, "gap": gap, "choosing": chooser.status()}
 
 

@@ -222,13 +222,18 @@ class Process(Turns):
             return
         self._written_at.append(now)
         self._keep()
-        if self.node.round == 0:
+        if not self._has_model:
             return
         try:
             self.write_model(self.node)
             self._is_written = True
         except Exception as error:
             self.trouble.survive("writing the model", error)
+
+    @property
+    def _has_model(self) -> bool:
+        """Whether there is something to write."""
+        return self.node.round > 0
 
     def _keep(self) -> None:
         begun = time.monotonic()

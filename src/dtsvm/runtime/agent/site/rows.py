@@ -118,6 +118,8 @@ class SiteRows:
         if given.data is None:
             self.classes[task] = known or begin_classes(task, None, given.labels)
             made = self.preparation
+            if made is None and self.feature_names is None:
+                self.feature_names = given.features
             n_features = len(given.features or ()) if made is None else len(made.plan.names)
             return Block(np.zeros((0, n_features)), np.zeros(0))
         block = self.read(task, given.data)

@@ -197,7 +197,7 @@ class Site:
     def take_sigmoids(self, found: dict[str, Floats] | None) -> None:
         """Go on with sigmoids that the network has found, or without any."""
         self._sigmoids = found or {}
-        if found is not None and self.node.round:
+        if found is not None and (self.chooser is not None or self.node.round):
             self.write_model(self.node)
 
     def _decision(self, lane: str) -> Floats:

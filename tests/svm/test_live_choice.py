@@ -5,10 +5,13 @@ from itertools import count
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dtsvm import DTSVMCV, Network, Session
 from dtsvm.errors import DataError, ParameterError
 from dtsvm.svm.warm import LiveChoice
+from worlds import examples
 
 choosing = import_module("dtsvm.select.choosing")  # the package has a function of that name
 OPTIONS = {"C": [0.1, 1.0], "tol": 1e-7, "max_rounds": 20_000, "n_jobs": 1,
@@ -73,6 +76,29 @@ def test_after_changes_to_different_tasks_of_a_node_a_warm_choice_is_the_cold_on
         warm, anew = live.choose(**OPTIONS), cold(live)
         np.testing.assert_allclose(warm.weights_, anew.weights_, atol=1e-3)
         np.testing.assert_allclose(warm.coef_, anew.coef_, atol=1e-2 * np.abs(anew.coef_).max())
+
+
+@examples(10)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_after_any_changes_with_a_choice_after_each_a_warm_choice_is_the_cold_one(seed):
+    options = {**OPTIONS, "tol": 1e-6}
+    live, rng = begin(seed)
+    live.choose(**options)
+    for _ in range(5):
+        node, task = int(rng.integers(3)), str(rng.choice(list("abc")))
+        kind = rng.integers(5)
+        if kind in (0, 1):
+            live.add_data(node, task, *rows(rng, task, 4))
+        elif kind in (2, 3):
+            live.drop_data(node, task, oldest=2)
+        elif 3 in live.nodes:
+            live.leave(node=3)
+        else:
+            live.enter(3, task, *rows(rng, task), links=[0, 2])
+        warm = live.choose(**options)
+    anew = cold(live)
+    np.testing.assert_allclose(warm.weights_, anew.weights_, atol=5e-3)
+    np.testing.assert_allclose(warm.coef_, anew.coef_, atol=1e-2 * np.abs(anew.coef_).max())
 
 
 def test_a_choice_of_the_same_rows_takes_no_round_though_a_task_is_turned_and_one_is_set_aside():

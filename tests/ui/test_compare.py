@@ -27,6 +27,12 @@ def test_a_line_for_every_task_and_node_then_a_sentence_a_task(run, rows):
     assert re.fullmatch(r"cold trains .*; \d+\.\d % alone.*\.", lines[10])
 
 
+def test_a_file_of_links_is_a_network_here_too(run, rows, tmp_path):
+    (tmp_path / "links.csv").write_text("from,to\nberlin,paris\nparis,rome\n")
+    line = run("compare", *ROWS, "--network", "line").stdout
+    assert run("compare", *ROWS, "--network", "links.csv").stdout == line
+
+
 def test_counts_of_nodes_add_up_to_those_of_the_task(run, rows):
     for task in json.loads(run("compare", *ROWS, "--json").stdout)["tasks"]:
         for way in ("alone", "together", "chosen"):

@@ -22,7 +22,8 @@ from dtsvm.select.choice import Choice
 from dtsvm.svm import DTSVMCV
 from dtsvm.svm.company import Alone
 from dtsvm.svm.lanes import Progress as Done
-from dtsvm.ui.settings import add_preparing, read_choice
+from dtsvm.ui.known import know
+from dtsvm.ui.settings import add_preparing, read_choice, read_network
 from dtsvm.ui.show import print_json, print_table, share
 from dtsvm.ui.training_rows import read_training
 
@@ -47,8 +48,9 @@ REMEDY = "Drop --raw if it was given: features far from one scale are slow to tr
 @click.option("--node", metavar="COLUMN", help="Column that names each row's node.  "
               "[default: a file is a node]")  # fmt: skip
 @add_preparing
-@click.option("--network", metavar="NAME", default="complete", show_default=True,
-              help="Who is linked to whom: complete, ring, line, star or grid.")  # fmt: skip
+@click.option("--network", metavar="NAME|FILE", default="complete", show_default=True,
+              help="Who is linked to whom: complete, ring, line, star, grid, or a file of two "
+              "columns, a link a row.")  # fmt: skip
 @click.option("--candidates", type=click.Choice(["small", "all"]), default="small",
               show_default=True, help="How many families to try: 8 or 11.")  # fmt: skip
 @click.option("--guard", is_flag=True, help="A task that company may harm stays alone.")
@@ -84,6 +86,9 @@ def compare(ctx: click.Context, /, files: tuple[Path, ...], as_json: bool, **_: 
         raise click.UsageError("Name the column of labels: --label COLUMN.")
     rows = read_training(files, read_choice({**ctx.params, "weight": None}))
     given = {name: ctx.params[name] for name in ("network", "candidates", "folds", "n_jobs")}
+    known = know(rows.train, Alone())
+    if known.nodes is not None:
+        given["network"] = read_network(given["network"], known)
     estimator = fit_chosen(rows.train, guard="alone" if ctx.params["guard"] else None, **given)
     if estimator.info_.status is not Status.CONVERGED:
         click.echo(not_converged(estimator.info_, estimator.tol, REMEDY), err=True)

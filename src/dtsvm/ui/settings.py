@@ -5,11 +5,15 @@ from __future__ import annotations
 import csv
 import inspect
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from dtsvm.data.schema import DECLARABLE
+from dtsvm.problem import Network
+from dtsvm.svm.names import read_links
+from dtsvm.ui.known import Known
 from dtsvm.ui.training_rows import Choice
 
 __all__ = [
@@ -21,6 +25,7 @@ __all__ = [
     "is_setting",
     "listed_names",
     "read_choice",
+    "read_network",
     "was_given",
 ]
 
@@ -229,3 +234,13 @@ def _spelled_options() -> list[Callable[[Any], Any]]:
             help="Threads; the result does not depend on it.  [default: all cores]",
         ),
     ]
+
+
+def read_network(text: str, known: Known) -> Network | str:
+    """Read the name of a shape, or a file of links between nodes that are known."""
+    if known.nodes is None:
+        raise click.UsageError(
+            "--network needs nodes: name their column with --node, or give a file for each node."
+        )
+    is_file = text not in SHAPES and (Path(text).suffix or Path(text).exists())
+    return read_links(Path(text), known.nodes) if is_file else text

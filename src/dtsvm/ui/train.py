@@ -28,19 +28,19 @@ from dtsvm.svm.cv import DTSVMCV
 from dtsvm.svm.estimators import METHODS
 from dtsvm.svm.keeper import Keeper
 from dtsvm.svm.model_file import save_model
-from dtsvm.svm.names import find_name, read_links
+from dtsvm.svm.names import find_name
 from dtsvm.ui.compare import WAYS, fit_chosen, node_lines, not_converged, say_choices
 from dtsvm.ui.judging import judge
 from dtsvm.ui.known import Known, know, refuse_no_labels
 from dtsvm.ui.ranks import check_command, find_ranks, is_first, one_voice
 from dtsvm.ui.rows import ModelRows
 from dtsvm.ui.settings import (
-    SHAPES,
     add_preparing,
     add_settings,
     given_settings,
     is_setting,
     read_choice,
+    read_network,
     was_given,
 )
 from dtsvm.ui.shares import read_share
@@ -167,7 +167,7 @@ def _read(
     def network(nodes: list[Any]) -> Network | None:
         if text is None or text == "complete" or len(nodes) < 2:
             return None
-        made = _network(text, Known(nodes, [], []))
+        made = read_network(text, Known(nodes, [], []))
         return Network.named(made, nodes) if isinstance(made, str) else made
 
     rows = read_share(files, choice, company, network)
@@ -203,7 +203,7 @@ def _held_rows(model: Model, found: TrainingRows) -> ModelRows:
 def _settings(given: dict[str, Any], known: Known) -> dict[str, Any]:
     """Turn text into what the estimator expects: tasks, labels and nodes with their types."""
     readers: dict[str, Callable[[Any, Known], Any]] = {
-        "network": _network,
+        "network": read_network,
         "transfer": _transfer,
         "positive": _positive,
         "class_weight": _class_weight,
@@ -212,15 +212,6 @@ def _settings(given: dict[str, Any], known: Known) -> dict[str, Any]:
         name: readers[name](value, known) if name in readers else value
         for name, value in given.items()
     }
-
-
-def _network(text: str, known: Known) -> Network | str:
-    if known.nodes is None:
-        raise click.UsageError(
-            "--network needs nodes: name their column with --node, or give a file for each node."
-        )
-    is_file = text not in SHAPES and (Path(text).suffix or Path(text).exists())
-    return read_links(Path(text), known.nodes) if is_file else text
 
 
 def _transfer(text: str, known: Known) -> bool | list[list[Any]]:

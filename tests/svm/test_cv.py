@@ -163,6 +163,20 @@ def test_nodes_that_are_each_a_task_of_their_own_choose_what_pooled_rows_choose(
     assert [str(one) for one in spread.choices_] == [str(one) for one in pooled.choices_]
 
 
+@pytest.mark.parametrize("unit", [2.0**-20, 2.0**30])
+@pytest.mark.parametrize("kind", [np.asarray, csr_array])
+def test_the_unit_of_all_features_together_changes_no_bit(kind, unit):
+    X, y, task, node = draw(3)
+    plain, other = (
+        DTSVMCV("ring", candidates=FEW).fit(kind(some), y, task=task, node=node)
+        for some in (X, unit * X)
+    )
+    assert other.info_.n_rounds == plain.info_.n_rounds
+    np.testing.assert_array_equal(other.weights_, plain.weights_)
+    np.testing.assert_array_equal(unit * other.coef_, plain.coef_)
+    np.testing.assert_array_equal(other.intercept_, plain.intercept_)
+
+
 def test_csr_rows_choose_what_dense_ones_choose():
     X, y, task, node = draw(12)
     X[np.abs(X) < 0.5] = 0.0

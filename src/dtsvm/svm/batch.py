@@ -61,10 +61,14 @@ class Batch:
         The longer rows of every kind.
     held : Held
         The rows.
+    scale : float
+        What C is multiplied by, as rows are in another unit.
     """
 
-    def __init__(self, units: Sequence[Unit], lifts: dict[Any, Lift], held: Held) -> None:
-        self.units, self.held, self.lifts = units, held, lifts
+    def __init__(
+        self, units: Sequence[Unit], lifts: dict[Any, Lift], held: Held, scale: float = 1.0
+    ) -> None:
+        self.units, self.held, self.lifts, self.scale = units, held, lifts, scale
         kinds = [unit.candidate.family[:2] for unit in units]
         self.kinds = list(dict.fromkeys(kinds))
         self.kind = np.array([self.kinds.index(kind) for kind in kinds])
@@ -86,7 +90,7 @@ class Batch:
         y = held.y[rows] * np.where(alone, 1.0, self.side[unit, task])
         place = np.arange(len(self.kinds)) * len(held.y)  # where a kind's rows begin
         place = place if X is not held.X else np.zeros_like(place)
-        prices = np.repeat([one.candidate.C for one in units], self.n_owners)
+        prices = np.repeat([one.candidate.C * self.scale for one in units], self.n_owners)
         owner = self.first[unit] + np.where(alone, task, 0)
         found = Problem(X, rows, rows + place[self.kind[unit]], y, owner, prices)
         return found if y.all() else found.of(y != 0)

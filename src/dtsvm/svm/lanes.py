@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -32,6 +32,7 @@ __all__ = ["Lanes", "Progress"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 MOST = 60_000  # numbers in the estimates of one batch
+NEAR = 0.1, 10.0  # features whose root mean square is between these are trained as they are
 
 
 class Trained(NamedTuple):
@@ -65,7 +66,9 @@ class Lanes:
     network : Network
         Nodes and links.
     mean_square : float
-        Mean squared length of a row.
+        Mean squared length of a row. Where that of a feature is far from 1, rows are trained in a
+        unit in which it is near: a bias has no unit, and weights that are far larger or smaller
+        than it take many rounds to agree.
     tol, max_rounds : float, int
         When a lane ends.
     n_threads : int
@@ -93,6 +96,9 @@ class Lanes:
 
     def __post_init__(self) -> None:
         self._opener = Opener(self.network, self.where[0], self.tol, self.others)
+        self._unit = _unit_of(self.mean_square / max(self.held.X.shape[1], 1))
+        scaled = self.held.X if self._unit == 1.0 else self.held.X * (1.0 / self._unit)
+        self._rows = replace(self.held, X=scaled)
 
     def __call__(self, jobs: list[Job]) -> list[Floats]:
         """Train."""
@@ -160,10 +166,11 @@ class Lanes:
         """Train a batch: every unit, or every task of it, for itself."""
         started = perf_counter()
         lifts = self._lifts(units)
-        batch = Batch(units, lifts, self.held)
+        batch = Batch(units, lifts, self._rows, self._unit**2)
         parts = {id(X): X for X in map(self._lifted_rows, lifts.values())}
         found, ended = self._answers(batch, batch.problem(laid(list(parts.values()))))
         whole = batch.classifiers(found)
+        whole[..., :-1] /= self._unit
         spent = (perf_counter() - started) / len(units)
         out = []
         for u, (k, n) in enumerate(zip(batch.first.tolist(), batch.n_owners.tolist(), strict=True)):
@@ -218,17 +225,17 @@ class Lanes:
         return {kind: self._lift(candidate) for kind, candidate in kinds.items()}
 
     def _lift(self, candidate: Candidate) -> Lift:
-        held = self.held
-        return Lift(candidate.family, held.X.shape[1], held.n_tasks, self.mean_square)
+        n_features, square = self.held.X.shape[1], self.mean_square / self._unit**2
+        return Lift(candidate.family, n_features, self.held.n_tasks, square)
 
     def _shape(self, candidate: Candidate) -> Any:
         """What rows have in common that can be under each other."""
         rows = self._lifted_rows(self._lift(candidate))
-        return rows is self.held.X, rows.shape[1], isinstance(rows, np.ndarray)
+        return rows is self._rows.X, rows.shape[1], isinstance(rows, np.ndarray)
 
     def _lifted_rows(self, lift: Lift) -> Any:
         """The rows a candidate trains on: as they are, or longer."""
-        key, X = lift.family[:2], self.held.X
+        key, X = lift.family[:2], self._rows.X
         if lift.family.is_alone or not lift.is_longer:
             return X
         if key not in self._lifted:
@@ -243,6 +250,14 @@ class Lanes:
         parts = [scores, problem.y, problem.owner, *([] if weight is None else [weight])]
         scores, y, whose, *more = self.others.stack(np.stack(parts, axis=1)).T
         return best_bias(scores, y, whose.astype(np.int64), len(problem.C), *more)
+
+
+def _unit_of(square: float) -> float:
+    """Return the power of two nearest to a feature's root mean square, 1 if that is near 1."""
+    root = square**0.5
+    return (
+        1.0 if square == 0.0 or NEAR[0] <= root <= NEAR[1] else float(2.0 ** np.rint(np.log2(root)))
+    )
 
 
 def _runs(number: Ints) -> list[range]:

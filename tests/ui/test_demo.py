@@ -47,8 +47,8 @@ def test_the_network_loses_a_node_takes_it_back_and_equals_the_simulation(run, t
     )
     assert len(table) == 3
     for few, few_simulated, many, many_simulated, distance in table:
-        assert float(few) == pytest.approx(float(few_simulated), abs=0.2)
-        assert float(many) == pytest.approx(float(many_simulated), abs=0.2)
+        assert float(few) == pytest.approx(float(few_simulated), abs=0.25)
+        assert float(many) == pytest.approx(float(many_simulated), abs=0.25)
         assert max(float(few), float(many)) < 25
         assert float(distance) < 1e-2  # both are within tol = 1e-4 of the optimum
     assert f"The network is in {site}" in said

@@ -120,9 +120,10 @@ class Lanes:
         return [np.stack([one.whole for one in found[first[k]]]) for k in range(len(jobs))]
 
     def _batches(self, jobs: dict[int, Job]) -> list[list[Unit]]:
-        """Put lanes of equally long rows together, `MOST` numbers at most; one for everybody.
+        """Put lanes of equally long rows together, `MOST` numbers at most; one for each process.
 
-        Everybody is a thread or another process that trains some of them.
+        Threads take what there is: to set up two batches instead of one takes longer than a second
+        thread spares.
         """
         alike: dict[Any, list[Unit]] = {}
         for k, (candidate, lanes) in jobs.items():
@@ -132,9 +133,7 @@ class Lanes:
         for units in alike.values():
             width = {kind: lift.width for kind, lift in self._lifts(units).items()}
             sizes = [width[unit.candidate.family[:2]] * len(self.network) for unit in units]
-            n_parts = max(
-                -(-sum(sizes) // MOST), min(self.n_threads * self.company.size, len(units))
-            )
+            n_parts = max(-(-sum(sizes) // MOST), min(self.company.size, len(units)))
             number = np.cumsum(sizes) * n_parts // (sum(sizes) + 1)
             batches += [[units[i] for i in some] for some in _runs(number)]
         return batches

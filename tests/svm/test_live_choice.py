@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtsvm import DTSVMCV, Network, Session
-from dtsvm.errors import DataError, ParameterError
+from dtsvm.errors import DataError, NetworkError, ParameterError
 from dtsvm.svm.warm import LiveChoice
 from worlds import examples
 
@@ -199,6 +199,18 @@ def test_a_choice_among_new_nodes_alone_begins_anew():
         live.leave(node=node)
     warm, anew = live.choose(**OPTIONS), cold(live)
     np.testing.assert_array_equal(warm.coef_, anew.coef_)
+
+
+@pytest.mark.parametrize("change", [
+    lambda live, new: (live.enter(4, "a", *new, links=[0]), live.unlink(4, 0, allow_split=True)),
+    lambda live, _: [live.unlink(0, node, allow_split=True) for node in (1, 3)],
+])  # fmt: skip
+def test_a_choice_in_a_network_that_fell_into_parts_says_so(change):
+    live, rng = begin()
+    live.choose(**OPTIONS)
+    change(live, rows(rng, "a"))
+    with pytest.raises(NetworkError, match="The network falls into parts that cannot hear"):
+        live.choose(**OPTIONS)
 
 
 def test_a_session_whose_agents_have_no_rows_cannot_choose():

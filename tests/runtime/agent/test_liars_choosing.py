@@ -93,6 +93,30 @@ def test_a_liar_inside_the_ranges_chooses_among_the_candidates_and_no_more(hones
     assert found[0] != found[1]
 
 
+def test_a_liar_that_says_to_have_done_all_rounds_ends_no_candidate_before_its_time(honest):
+    """All are taken as they are after so many; each is certified nevertheless."""
+    blocks, _ = honest
+    choosers = agents(Network.ring(NAMES), blocks, 2, TOL, timing=TIMING, **PLAN)
+    liar, *others = choosers
+    true = liar._open
+
+    def lie(tracks):
+        training = true(tracks)
+        add = training.looks._add
+
+        def forge(phase, parts):
+            parts[-1] = parts[-1] + 1e6 * (phase == "average")
+            add(phase, parts)
+
+        training.looks._add = forge
+        return training
+
+    liar._open = lie
+    Room(choosers, seconds=0.05).run(GONE)
+    assert_same_everywhere(others)
+    assert max(one.overdue.gap for one in others) <= TOL
+
+
 def assert_same_everywhere(choosers):
     first = choosers[0].outcome.chosen.classifiers
     assert all(np.array_equal(one.outcome.chosen.classifiers, first) for one in choosers)

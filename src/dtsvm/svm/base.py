@@ -219,8 +219,8 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
         some = slice(None) if at is None else at  # no copies of what is there already
         labels, what = labels[some], (what[0], what[1][some].astype(np.int32, copy=False))
         node_of = node_of[some].astype(np.int32, copy=False)
+        what = what if weight is None else present(what, company)
         if find is None:
-            what = what if weight is None else present(what, company)
             check_positive(self.positive, what[0])
             found = company.labels(find_labels(labels, what))
             classes = name_classes(what[0], found, self.positive, is_named=task is not None)

@@ -4,6 +4,7 @@ from importlib import import_module
 from itertools import count
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -229,11 +230,12 @@ def test_a_task_without_rows_is_nobodys_company():
     assert str(said[2]) == "c has no rows; it takes what the others have in common."
 
 
-def test_another_callback_or_number_of_threads_does_not_begin_anew():
+@pytest.mark.parametrize("kind", [np.array, pd.Series])
+def test_another_callback_or_number_of_threads_does_not_begin_anew(kind):
     live, _ = begin()
     seen = []
-    live.choose(C=np.array([0.1, 1.0]), callback=seen.append, n_jobs=1)
-    again = live.choose(C=np.array([0.1, 1.0]), callback=lambda _: None, n_jobs=2)
+    live.choose(C=kind([0.1, 1.0]), callback=seen.append, n_jobs=1)
+    again = live.choose(C=kind([0.1, 1.0]), callback=lambda _: None, n_jobs=2)
     assert seen
     assert again.info_.n_rounds == 0
 

@@ -320,7 +320,7 @@ class LiveChoice:
 def _plain(options: dict[str, Any]) -> dict[str, Any]:
     """What decides on what is trained, so that it can be compared."""
     return {
-        name: np.asarray(value).tolist() if isinstance(value, np.ndarray) else value
+        name: value.tolist() if hasattr(value, "tolist") else value
         for name, value in options.items()
         if name not in BESIDE
     }

@@ -46,6 +46,18 @@ def test_tasks_and_nodes_may_come_later(data):
     np.testing.assert_allclose(clf.coef_, whole.coef_, atol=1e-3)
 
 
+@pytest.mark.parametrize("classes", [None, ["no", "yes"]])
+def test_a_task_all_of_whose_rows_have_weight_zero_comes_when_some_count(data, classes):
+    X, y, task, node = data
+    clf = DTSVM(C=0.1, tol=1e-7)
+    clf.partial_fit(X, y, classes, task=task, node=node, sample_weight=(task == 0).astype(float))
+    assert clf.tasks_.tolist() == [0]
+    late = task == 1
+    clf.partial_fit(X[late], y[late], classes, task=task[late], node=node[late])
+    whole = DTSVM(C=0.1, tol=1e-7).fit(X, y, task=task, node=node)
+    np.testing.assert_allclose(clf.coef_, whole.coef_, atol=1e-3)
+
+
 def test_labels_that_come_later_are_named_at_first(rng):
     X = rng.normal(size=(90, 2))
     y = np.digitize(X[:, 0], [-0.5, 0.5])

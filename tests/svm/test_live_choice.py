@@ -4,12 +4,13 @@ from importlib import import_module
 from itertools import count
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dtsvm import DTSVMCV, Network, Session
-from dtsvm.errors import DataError, ParameterError
+from dtsvm.errors import DataError, NetworkError, ParameterError
 from dtsvm.svm.warm import LiveChoice
 from worlds import examples
 
@@ -201,6 +202,18 @@ def test_a_choice_among_new_nodes_alone_begins_anew():
     np.testing.assert_array_equal(warm.coef_, anew.coef_)
 
 
+@pytest.mark.parametrize("change", [
+    lambda live, new: (live.enter(4, "a", *new, links=[0]), live.unlink(4, 0, allow_split=True)),
+    lambda live, _: [live.unlink(0, node, allow_split=True) for node in (1, 3)],
+])  # fmt: skip
+def test_a_choice_in_a_network_that_fell_into_parts_says_so(change):
+    live, rng = begin()
+    live.choose(**OPTIONS)
+    change(live, rows(rng, "a"))
+    with pytest.raises(NetworkError, match="The network falls into parts that cannot hear"):
+        live.choose(**OPTIONS)
+
+
 def test_a_session_whose_agents_have_no_rows_cannot_choose():
     live = Session(Network.ring(3))
     live.enter(0, "a", n_features=2, labels=(-1, 1))
@@ -217,11 +230,12 @@ def test_a_task_without_rows_is_nobodys_company():
     assert str(said[2]) == "c has no rows; it takes what the others have in common."
 
 
-def test_another_callback_or_number_of_threads_does_not_begin_anew():
+@pytest.mark.parametrize("kind", [np.array, pd.Series])
+def test_another_callback_or_number_of_threads_does_not_begin_anew(kind):
     live, _ = begin()
     seen = []
-    live.choose(C=np.array([0.1, 1.0]), callback=seen.append, n_jobs=1)
-    again = live.choose(C=np.array([0.1, 1.0]), callback=lambda _: None, n_jobs=2)
+    live.choose(C=kind([0.1, 1.0]), callback=seen.append, n_jobs=1)
+    again = live.choose(C=kind([0.1, 1.0]), callback=lambda _: None, n_jobs=2)
     assert seen
     assert again.info_.n_rounds == 0
 

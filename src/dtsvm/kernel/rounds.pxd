@@ -282,8 +282,6 @@ cdef void judge(Int n_teams, double[::1] reg, Sums sums) noexcept nogil
 cdef double weights_square(double[::1] v) noexcept nogil
 @cython.locals(s=Int, view=double[:, ::1])
 cpdef object certify_sets(Rows rows, Agents agents, Sets sets, Sums sums)
-@cython.locals(s=Int, view=double[::1])
-@cython.locals(k=Int, a=Int, t=Int, j=Int)
 cpdef object bound(Int n_teams, double[::1] reg, Sums sums)
 
 # The loop

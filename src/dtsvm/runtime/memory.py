@@ -179,8 +179,7 @@ class Memory:
         is_silent[:], ended[:] = 0, 0.0
         first_look = compiled.next_look_apart(0) if state.age == 0 else 0
         pace = {
-            "gap_tol": tol, "residual_tol": np.inf, "most": max_rounds,
-            "next_look": min(first_look, max_rounds),
+            "gap_tol": tol, "most": max_rounds, "next_look": min(first_look, max_rounds),
             "long": 2 * CHUNK_NUMBERS / (state.n_features + 10),
         }  # fmt: skip
         state.snapshots.make_room(state.age, max_rounds, state.is_warm, state.settings)

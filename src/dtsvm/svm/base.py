@@ -32,7 +32,7 @@ from dtsvm.svm.answers import Answers, unknown_name, unsaid_task
 from dtsvm.svm.company import find_company, present
 from dtsvm.svm.frames import frame_columns, prepared, take_column
 from dtsvm.svm.probability import deal_folds, held_out_tasks, with_sigmoids
-from dtsvm.svm.rows import company_rows, counted_rows, estimator_rows, row_weights
+from dtsvm.svm.rows import company_rows, company_weights, counted_rows, estimator_rows
 from dtsvm.svm.session import Session
 from dtsvm.svm.training import Training, narrow_codes, number_pairs
 from dtsvm.svm.weights import weighted
@@ -209,7 +209,7 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
         rows, labels = company_rows(company, self, X, y, is_first)
         n = rows.shape[0]
         what = company.levels(self._levels(task, n, "task"), "task")
-        weight = row_weights(sample_weight, n)
+        weight = company_weights(company, sample_weight, n)
         at = counted_rows(weight, n, company)
         network, (nodes, node_of) = self._place(
             company.levels(self._levels(node, n, "node"), "node"), has_nodes=node is not None
@@ -219,8 +219,8 @@ class ConsensusSVM(ClassifierMixin, BaseEstimator):
         some = slice(None) if at is None else at  # no copies of what is there already
         labels, what = labels[some], (what[0], what[1][some].astype(np.int32, copy=False))
         node_of = node_of[some].astype(np.int32, copy=False)
+        what = what if weight is None else present(what, company)
         if find is None:
-            what = what if weight is None else present(what, company)
             check_positive(self.positive, what[0])
             found = company.labels(find_labels(labels, what))
             classes = name_classes(what[0], found, self.positive, is_named=task is not None)

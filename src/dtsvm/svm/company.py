@@ -207,7 +207,7 @@ def present(found: Levels, company: Alone) -> Levels:
     some = company.distinct(index)
     if len(some) == len(names):
         return found
-    return [names[k] for k in some.tolist()], np.searchsorted(some, index)
+    return [names[k] for k in some.tolist()], np.searchsorted(some, index).astype(index.dtype)
 
 
 def mean_square(X: Any, node: Ints, others: Alone) -> float:

@@ -38,7 +38,7 @@ from dtsvm.svm.frames import frame_columns
 from dtsvm.svm.lanes import Lanes, Progress
 from dtsvm.svm.mixing import Answer, by_candidate, joined, models_of, wrong_labels
 from dtsvm.svm.placing import Networked
-from dtsvm.svm.rows import company_rows, row_weights
+from dtsvm.svm.rows import company_rows, company_weights
 
 __all__ = ["DTSVMCV", "METHODS"]
 
@@ -197,7 +197,7 @@ class DTSVMCV(Networked):
         n_rows = rows.shape[0]
         what = company.levels(self._levels(task, n_rows, "task"), "task")
         where = company.levels(self._levels(node, n_rows, "node"), "node")
-        weight = row_weights(sample_weight, n_rows)
+        weight = company_weights(company, sample_weight, n_rows)
         at = np.arange(n_rows)
         if weight is not None and not weight.all():
             at = np.flatnonzero(weight)

@@ -17,7 +17,14 @@ from dtsvm.data.spellings import refuse_twice
 from dtsvm.errors import DataError
 from dtsvm.svm.company import Alone
 
-__all__ = ["company_rows", "counted_rows", "estimator_rows", "row_weights", "session_rows"]
+__all__ = [
+    "company_rows",
+    "company_weights",
+    "counted_rows",
+    "estimator_rows",
+    "row_weights",
+    "session_rows",
+]
 
 DTYPES = [np.float64, np.float32]
 # What NumPy and scikit-learn say of what is no number.
@@ -145,6 +152,15 @@ def row_weights(weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64] | 
             "negative."
         )
     return found
+
+
+def company_weights(
+    company: Alone, weight: ArrayLike | None, n_rows: int
+) -> NDArray[np.float64] | None:
+    """Check what each row's loss is multiplied by: 1 where only other processes say."""
+    found = row_weights(weight, n_rows)
+    is_weighted = company.largest(float(found is not None))
+    return np.ones(n_rows) if found is None and is_weighted else found
 
 
 def counted_rows(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dtsvm.errors import DataError, ParameterError, did_you_mean
 from dtsvm.problem import Network
+from dtsvm.problem.reach import parts
 from dtsvm.select import Held, Job, read_folds, split
 from dtsvm.svm.batch import Batch, Problem, Unit
 from dtsvm.svm.company import Alone, find_company, mean_square
@@ -79,7 +80,7 @@ class WarmLanes(Lanes):
         places = self._by_agent(rows, owner)
         candidate = batch.units[0].candidate
         key = candidate, sum(candidate in dict(stage) for stage in self.stages)
-        if key in self.kept and set(self.kept[key].session.nodes) & set(self.network.nodes):
+        if key in self.kept and self._is_known_all_over(self.kept[key].session):
             session, old = self.kept[key]
             _move_nodes(session, self.network, places)
             moves = [
@@ -96,11 +97,16 @@ class WarmLanes(Lanes):
                 if v in session.nodes and task in session.tasks:
                     session.leave(node=v, task=task, allow_split=True)
             _cut_nodes(session, self.network)
-        else:  # nor is there anything to go on from where all nodes are new
+        else:
             session = self._begin(problem)
             now = {agent: marks[at] for agent, at in places.items()}
         self.kept[key] = _Kept(session, now)
         return session
+
+    def _is_known_all_over(self, session: Session) -> bool:
+        """Whether every part of the network has a node of a session: new ones enter beside it."""
+        around = {node: self.network.neighbours(node) for node in self.network.nodes}
+        return all(set(part) & set(session.nodes) for part in parts(around, around))
 
     def _begin(self, problem: Problem) -> Session:
         """Open a session over rows where they lie: ½‖w‖² + C Σ hinge for every owner by itself."""
@@ -314,7 +320,7 @@ class LiveChoice:
 def _plain(options: dict[str, Any]) -> dict[str, Any]:
     """What decides on what is trained, so that it can be compared."""
     return {
-        name: np.asarray(value).tolist() if isinstance(value, np.ndarray) else value
+        name: value.tolist() if hasattr(value, "tolist") else value
         for name, value in options.items()
         if name not in BESIDE
     }

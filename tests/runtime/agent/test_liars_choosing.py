@@ -11,6 +11,7 @@ from test_choosing import assert_same
 
 from dtsvm import Network
 from dtsvm.runtime.agent.node import chooser as chooser_module
+from dtsvm.runtime.agent.node import looks
 from dtsvm.runtime.agent.node import wire_pb2 as wire
 from dtsvm.runtime.agent.node.timing import Timing
 
@@ -91,6 +92,46 @@ def test_a_liar_inside_the_ranges_chooses_among_the_candidates_and_no_more(hones
         assert max(one.overdue.gap for one in others) <= TOL
         found.append(int(weights.argmax()))
     assert found[0] != found[1]
+
+
+def lie_when_looked_at(chooser, forge):
+    """Change what it adds to the averages of tracks: classifiers, and its rounds at the end."""
+    true = chooser._open
+
+    def opened(tracks):
+        training = true(tracks)
+        add = training.looks._add
+
+        def forged(phase, parts):
+            add(phase, forge(parts) if phase == "average" else parts)
+
+        training.looks._add = forged
+        return training
+
+    chooser._open = opened
+
+
+def test_a_liar_that_says_to_have_done_all_rounds_ends_no_candidate_before_its_time(honest):
+    """All are taken as they are after so many; each is certified nevertheless."""
+    blocks, _ = honest
+    choosers = agents(Network.ring(NAMES), blocks, 2, TOL, timing=TIMING, **PLAN)
+    liar, *others = choosers
+    lie_when_looked_at(liar, lambda parts: [*parts[:-1], parts[-1] + 1e6])
+    Room(choosers, seconds=0.05).run(GONE)
+    assert_same_everywhere(others)
+    assert max(one.overdue.gap for one in others) <= TOL
+
+
+def test_that_a_liar_keeps_candidates_from_being_certified_is_said(honest, monkeypatch):
+    """It moves their averages: they are taken as they are, which may be anything, in the end."""
+    monkeypatch.setattr(looks, "MOST_ROUNDS", 60)
+    blocks, _ = honest
+    choosers = agents(Network.ring(NAMES), blocks, 2, TOL, timing=TIMING, **PLAN)
+    liar, *others = choosers
+    lie_when_looked_at(liar, lambda parts: [*(u - 40.0 for u in parts[:-1]), parts[-1]])
+    Room(choosers, seconds=0.05).run(GONE)
+    assert_same_everywhere(others)
+    assert all("above the tolerance" in one.overdue.words for one in others)
 
 
 def assert_same_everywhere(choosers):

@@ -4,7 +4,7 @@ import numpy as np
 from mpi4py import MPI
 from scipy.sparse import csr_array
 
-from dtsvm import DTSVMCV, Network, Session
+from dtsvm import DTSVM, DTSVMCV, Network, Session
 
 COMM = MPI.COMM_WORLD
 
@@ -53,6 +53,19 @@ def lacks(kind, n_labels):
     compare(one, other, f"{kind}, {n_labels} labels, ranks without rows", mine)
 
 
+def weighs(kind, **options):
+    """Rows count by weights at one rank; the others say none."""
+    rng, X, y, names = drawn(5, "float64", 2)
+    mine = names["node"] % COMM.size == COMM.rank
+    first = names["node"] % COMM.size == 0
+    weight = np.where(first, rng.integers(0, 3, 210).astype(float), 1.0)
+    one = kind(Network.ring(7), **options).fit(X, y, **names, sample_weight=weight)
+    other = kind(Network.ring(7), engine="mpi", **options)
+    own = weight[mine] if COMM.rank == 0 else None
+    other.fit(X[mine], y[mine], **{key: v[mine] for key, v in names.items()}, sample_weight=own)
+    check(np.array_equal(one.coef_, other.coef_), f"{kind.__name__}: weights at one rank")
+
+
 def compare(one, other, what, mine=None):
     check(np.array_equal(one.weights_, other.weights_), f"{what}: weights")
     check(one.choices_ == other.choices_, f"{what}: choices")
@@ -90,6 +103,8 @@ if __name__ == "__main__":
     chooses(0, "float64", guard="alone")
     chooses(1, "csr", class_weight="balanced", refit=False)
     chooses(2, "float32", n_labels=3)
+    weighs(DTSVM, max_rounds=200, relays="auto")
+    weighs(DTSVMCV, max_rounds=200, C=[0.1, 1.0])
     if COMM.size > 2:
         lacks("float64", 2)
         lacks("csr", 3)

@@ -54,6 +54,7 @@ class Looks:
         self.n_lies = 0  # totals that no honest nodes could have
         self._next = {lane.number: float(FIRST_LOOK) for _, lane in self.lanes}
         self._phase = "rest"
+        self._now = 0  # rounds that this node has done
         self._age = 0.0  # of this look, on average
         self._some: list[tuple[Bench, Lane]] = []
         self._answers: dict[int, Floats] = {}
@@ -75,6 +76,7 @@ class Looks:
                 self._begin(age)
             else:
                 assert self.wave.total is not None
+                self._now = age
                 getattr(self, f"_take_{self._phase}")(self.wave.total)
         return len(self.found) > n_found
 
@@ -95,7 +97,7 @@ class Looks:
 
     def _take_average(self, total: Floats) -> None:
         """Add up what rows are worth at the mean."""
-        self._age = float(total[-1]) / self.n_nodes
+        self._age = self._mean_age(float(total[-1]))
         parts, at = [], 0
         self._answers, self._mine = {}, {}
         for bench, lane in self._some:
@@ -106,6 +108,19 @@ class Looks:
             self._mine[lane.number] = mine = _tallied(bench, lane, mean)
             parts += [mine[name].ravel() for name in (*NARROW, *WIDE)]
         self._add("tally", parts)
+
+    def _mean_age(self, total: float) -> float:
+        """Return after how many rounds nodes added up what they found, on average.
+
+        Nobody does before a look is due, nor has anybody done more rounds than this node by more
+        than there are links between them. A total that says so is a lie: then it is when it was
+        due, so that nobody has lanes taken as they are before their time.
+        """
+        due, n = min(self._next.values()), self.n_nodes
+        if due * n <= total <= (self._now + n) * n:
+            return total / n
+        self.n_lies += 1
+        return due
 
     def _take_tally(self, total: Floats) -> None:
         """Take the sums apart; where a lane lacks room, its classes are added up too."""

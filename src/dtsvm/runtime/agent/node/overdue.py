@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dtsvm.runtime.agent.node.looks import MOST_ROUNDS
+from dtsvm.runtime.agent.node.looks import MOST_ROUNDS, WORST
 
 __all__ = ["Overdue"]
 
@@ -21,8 +21,8 @@ class Overdue:
     (None, None)
     >>> overdue.words
     '1 of 3 trainings of the choice stopped after 3,000 rounds above the tolerance 0.05; the worst
-    has a certified gap of 4.0e-01. Have columns standardised ([prepare] in every node.toml) or
-    raise tol.'
+    has a certified gap of 4.0e-01 (above 1 they say nothing). Have columns standardised ([prepare]
+    in every node.toml) or raise tol.'
     """
 
     tol: float
@@ -45,6 +45,6 @@ class Overdue:
         return (
             f"{self.n_late} of {self.n} trainings of the choice stopped after {MOST_ROUNDS:,} "
             f"rounds above the tolerance {self.tol:g}; the worst has a certified gap of "
-            f"{self.gap:.1e}. Have columns standardised ([prepare] in every node.toml) or raise "
-            "tol."
+            f"{self.gap:.1e} (above {WORST:g} they say nothing). Have columns standardised "
+            "([prepare] in every node.toml) or raise tol."
         )

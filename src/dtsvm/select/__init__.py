@@ -18,7 +18,7 @@ from dtsvm.select.choice import Choice, Rate, describe, difference, rate
 from dtsvm.select.choosing import Chosen, choose, choosing
 from dtsvm.select.evidence import losses, slopes
 from dtsvm.select.folds import agent_name, read_folds, split
-from dtsvm.select.held import Held, Job, Lane, first_alike, moments, out_of_fold, products
+from dtsvm.select.held import Held, Job, Lane, first_alike, moments, out_of_fold, products, unit_of
 from dtsvm.select.lift import Lift, compact
 from dtsvm.select.margins import Margins, read_scales, read_table, scale_sums, table
 from dtsvm.select.posterior import weights
@@ -74,6 +74,7 @@ __all__ = [
     "stretching",
     "suspects",
     "table",
+    "unit_of",
     "weigh",
     "weighing",
     "weights",

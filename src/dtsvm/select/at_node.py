@@ -21,7 +21,7 @@ from dtsvm.select.candidates import SMALL, Family, candidates, reference_of
 from dtsvm.select.choice import Choice, describe, rate
 from dtsvm.select.choosing import Chosen, choosing
 from dtsvm.select.folds import agent_name, split
-from dtsvm.select.held import Held, Job, first_alike, moments
+from dtsvm.select.held import Held, Job, first_alike, moments, unit_of
 from dtsvm.select.lift import Lift, compact
 from dtsvm.select.others import Others, believing, joined, parted
 
@@ -120,15 +120,18 @@ def choosing_at_node(
     total = joined((yield parted(first)))
     square, n, weight = total[:3].tolist()
     mean_square = mine.unit * square / max(n, 1.0)
+    unit = unit_of(mean_square, mine.n_features)
+    mean_square, prices = mean_square / unit**2, None if C is None else [c * unit**2 for c in C]
     steps = []
     for k, (about, tasks) in enumerate(mine.questions.items(), 3):
-        others = Others(mine.claimed, mine.unit, len(tasks), is_weighted=weight != n)
+        others = Others(mine.claimed, mine.unit / unit**2, len(tasks), is_weighted=weight != n)
         others.meet(first[:2], total[:2], total[k] - first[k])
         held = _hold(mine, about, tasks, folds, seed)
+        held = replace(held, X=held.X if unit == 1.0 else held.X * (1.0 / unit))
         held = held if others.is_weighted else replace(held, weight=None)
-        some = candidates(families, n_tasks=len(tasks), mean_square=mean_square, C=C)
+        some = candidates(families, n_tasks=len(tasks), mean_square=mean_square, C=prices)
         trainer = _Trainer(mine, about, tasks, held, mean_square, others)
-        steps.append(_choosing(trainer, some, guard))
+        steps.append(_choosing(trainer, some, guard, unit))
     return Outcome(tuple((yield from _side_by_side(steps))))
 
 
@@ -141,15 +144,13 @@ def _sums(mine: Mine) -> Floats:
     for block in mine.blocks.values():
         square, n = moments(block.X)
         out += square / mine.unit, n, n if block.weight is None else block.weight.sum()
-    each = [
-        sum(mine.blocks[task].X.shape[0] for task in tasks if task in mine.blocks)
-        for tasks in mine.questions.values()
-    ]
+    each = [sum(mine.blocks[task].X.shape[0] for task in tasks if task in mine.blocks)
+            for tasks in mine.questions.values()]  # fmt: skip
     return np.array([*out, *each], float)
 
 
-def _choosing(trainer: _Trainer, some: list[Any], guard: str | None) -> Steps:
-    """Choose for one question: jobs are trained as tracks."""
+def _choosing(trainer: _Trainer, some: list[Any], guard: str | None, unit: float) -> Steps:
+    """Choose for one question: jobs are trained as tracks, on rows in some unit."""
     held, reference = trainer.held, reference_of(some, trainer.mean_square)
     steps = choosing(held, some, reference=reference, guard=guard)
     asked = next(steps)
@@ -162,7 +163,7 @@ def _choosing(trainer: _Trainer, some: list[Any], guard: str | None) -> Steps:
         try:
             asked = steps.send(answer)
         except StopIteration as end:
-            chosen: Chosen = end.value
+            chosen: Chosen = end.value.in_ones(unit)
             break
     mine = np.bincount(held.task, chosen.found.is_wrong[:, 1], held.n_tasks).astype(float)
     together = yield mine

@@ -8,7 +8,7 @@ runs it supplies them: memory trains and adds at once, agents over their links.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,6 +76,12 @@ class Chosen:
     side: Floats
     aside: NDArray[np.bool_]
     classifiers: Floats
+
+    def in_ones(self, unit: float) -> Chosen:
+        """Return what was chosen on rows in a unit, for rows as they are."""
+        tried = [candidate._replace(C=candidate.C / unit**2) for candidate in self.candidates]
+        weights, biases = self.classifiers[:, :-1] / unit, self.classifiers[:, -1:]
+        return replace(self, candidates=tried, classifiers=np.hstack([weights, biases]))
 
 
 def choose(

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from dtsvm.select.candidates import Candidate
 
-__all__ = ["Held", "Job", "Lane", "first_alike", "moments", "out_of_fold", "products"]
+__all__ = ["Held", "Job", "Lane", "first_alike", "moments", "out_of_fold", "products", "unit_of"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 BLOCK = 1 << 12  # rows at a time
+NEAR = 0.1, 10.0  # features whose root mean square is between these are trained as they are
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,23 @@ def moments(X: Any) -> Floats:
     """Return Σ‖x‖² and the number of rows: to be added up over nodes."""
     squares = X.multiply(X) if hasattr(X, "multiply") else np.square(X)
     return np.array([float(squares.sum()), float(X.shape[0])])
+
+
+def unit_of(mean_square: float, n_features: int) -> float:
+    """Return in which unit rows are trained: a power of two, so that no bit is lost.
+
+    A bias has no unit: where weights are far larger or smaller, both take many rounds to agree. It
+    is what makes a feature's root mean square nearest to 1, and 1 where that is near it anyway.
+
+    Examples
+    --------
+    >>> from dtsvm.select import unit_of
+    >>> [unit_of(mean_square, 4) for mean_square in (8.0, 4e6, 0.0)]
+    [1.0, 1024.0, 1.0]
+    """
+    root = (mean_square / max(n_features, 1)) ** 0.5
+    is_near = root == 0.0 or NEAR[0] <= root <= NEAR[1]
+    return 1.0 if is_near else float(2.0 ** np.rint(np.log2(root)))
 
 
 def out_of_fold(held: Held, trained: Floats) -> Floats:

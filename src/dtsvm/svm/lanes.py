@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dtsvm.problem import Network
 from dtsvm.rounds import Info, Status, average
 from dtsvm.runtime.apart import Ended, train_apart
-from dtsvm.select import Candidate, Held, Job, Lift, best_bias, compact, first_alike
+from dtsvm.select import Candidate, Held, Job, Lift, best_bias, compact, first_alike, unit_of
 from dtsvm.svm.batch import Batch, Problem, Unit, laid
 from dtsvm.svm.company import Alone
 from dtsvm.svm.ends import join_lanes, sum_ends
@@ -32,7 +32,6 @@ __all__ = ["Lanes", "Progress"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 MOST = 60_000  # numbers in the estimates of one batch
-NEAR = 0.1, 10.0  # features whose root mean square is between these are trained as they are
 
 
 class Trained(NamedTuple):
@@ -66,9 +65,7 @@ class Lanes:
     network : Network
         Nodes and links.
     mean_square : float
-        Mean squared length of a row. Where that of a feature is far from 1, rows are trained in a
-        unit in which it is near: a bias has no unit, and weights that are far larger or smaller
-        than it take many rounds to agree.
+        Mean squared length of a row; from it follows the unit in which rows are trained.
     tol, max_rounds : float, int
         When a lane ends.
     n_threads : int
@@ -96,7 +93,7 @@ class Lanes:
 
     def __post_init__(self) -> None:
         self._opener = Opener(self.network, self.where[0], self.tol, self.others)
-        self._unit = _unit_of(self.mean_square / max(self.held.X.shape[1], 1))
+        self._unit = unit_of(self.mean_square, self.held.X.shape[1])
         scaled = self.held.X if self._unit == 1.0 else self.held.X * (1.0 / self._unit)
         self._rows = replace(self.held, X=scaled)
 
@@ -249,14 +246,6 @@ class Lanes:
         parts = [scores, problem.y, problem.owner, *([] if weight is None else [weight])]
         scores, y, whose, *more = self.others.stack(np.stack(parts, axis=1)).T
         return best_bias(scores, y, whose.astype(np.int64), len(problem.C), *more)
-
-
-def _unit_of(square: float) -> float:
-    """Return the power of two nearest to a feature's root mean square, 1 if that is near 1."""
-    root = square**0.5
-    return (
-        1.0 if square == 0.0 or NEAR[0] <= root <= NEAR[1] else float(2.0 ** np.rint(np.log2(root)))
-    )
 
 
 def _runs(number: Ints) -> list[range]:

@@ -42,6 +42,7 @@ def test_the_numbers_on_the_page_are_the_sessions(page, scene):
     for task, rows in scene.rows.tests.items():
         found = scene.live.risk(task, *rows)
         assert percent(page.inner_text(f"#risk-{task}")) == round(100 * found.mean, 1)
+    page.locator("#table").scroll_into_view_if_needed()  # off the screen it is not drawn
     for node in scene.live.nodes:
         row = page.locator("#nodes-body tr", has=page.get_by_role("button", name=node, exact=True))
         cells = row.locator("td")

@@ -66,7 +66,7 @@ class Batch:
     """
 
     def __init__(
-        self, units: Sequence[Unit], lifts: dict[Any, Lift], held: Held, scale: float = 1.0
+        self, units: Sequence[Unit], lifts: dict[Any, Lift], held: Held, scale: float
     ) -> None:
         self.units, self.held, self.lifts, self.scale = units, held, lifts, scale
         kinds = [unit.candidate.family[:2] for unit in units]

@@ -343,8 +343,8 @@ class Session(Kept):
 
         Candidates stay in training between calls: after nodes, links or rows came or went, the next
         choice goes on from where they are. They begin anew when a task comes or goes, when
-        `options` but `callback` and `n_jobs` change, when none of the nodes was there before, or
-        when rows have become much longer or shorter. The session itself is not changed by it.
+        `options` but `callback` and `n_jobs` change, when a part of the network has only new
+        nodes, or when rows have become much longer or shorter. The session itself is not changed.
 
         Parameters
         ----------

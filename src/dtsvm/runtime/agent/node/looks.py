@@ -27,8 +27,8 @@ NARROW = ("loss", "plus", "minus", "slant", "box")
 WIDE = ("pull", "room")
 CLASSES = ("positive", "negative")
 FIRST_LOOK, NEAR = 8, 3  # rounds: until the first look, and between lanes looked at together
-MOST_ROUNDS = 3000  # a lane that is not certified by then is taken as it is, if its gap is not
-WORST = 1.0  # above this: who could move averages at will would choose what all others answer
+MOST_ROUNDS = 3000  # a lane that is not certified by then is taken as it is
+WORST = 1.0  # with a larger gap it says nothing: who moves averages could make it say anything
 ROUNDING = 1e-9
 
 
@@ -172,8 +172,8 @@ class Looks:
         gap = max(0.0, (found.objective - found.bound) / least)
         allowed = self.settings.tol
         if gap <= allowed or age >= MOST_ROUNDS:
-            is_bad = gap > max(allowed, WORST)  # then it says nothing
-            self.found[number], self.gaps[number] = np.zeros_like(u) if is_bad else u, gap
+            self.found[number] = u if gap <= max(allowed, WORST) else np.zeros_like(u)
+            self.gaps[number] = gap
             del self._next[number]
             return
         over = min(max(gap / allowed, 1.0), 100.0) if np.isfinite(gap) else 100.0

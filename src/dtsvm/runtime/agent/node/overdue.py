@@ -1,4 +1,4 @@
-"""Candidates that were taken as they were, for they were not certified in time."""
+"""Candidates that were not certified in time: how many, how far off, and what to do."""
 
 from __future__ import annotations
 
